@@ -1,0 +1,273 @@
+//! The few words that cross threads, processes and files.
+//!
+//! Everything that happens in a run is told as an [`Event`]: agents decide, drivers do, and both tell it here.
+//! This module knows no clock: an [`Offset`] is handed in by whoever drives.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Duration;
+
+/// Microseconds since the clock of the run began. `0:00` of a profile is a later offset (see [`Event::Zero`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct Offset(pub u64);
+
+impl Offset {
+    /// The beginning of the clock.
+    pub const ZERO: Offset = Offset(0);
+
+    /// The offset `duration` after this one; stops at the largest offset.
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Offset {
+        Offset(self.0.saturating_add(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)))
+    }
+
+    /// The time from `earlier` to this offset; zero if it lies the other way round.
+    #[must_use]
+    pub fn since(self, earlier: Offset) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0))
+    }
+
+    /// The whole second that holds this offset, counted from the clock's beginning.
+    #[must_use]
+    pub fn second(self) -> u64 {
+        self.0 / 1_000_000
+    }
+}
+
+/// One agent: `group` is the row in its list of the plan (hubs, riders or issuers), `index` counts from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct AgentId {
+    pub kind: AgentKind,
+    pub group: u16,
+    pub index: u64,
+}
+
+/// What an agent plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentKind {
+    Hub,
+    Rider,
+    Issuer,
+}
+
+/// One intended device action: the issuer group and the number of its arrival (from 1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct CommandId {
+    pub issuer: u16,
+    pub number: u64,
+}
+
+impl CommandId {
+    /// The id as it travels: the run's tag keeps two runs against one broker apart.
+    #[must_use]
+    pub fn wire(self, run_tag: &str) -> String {
+        format!("{run_tag}-{}-{}", self.issuer, self.number)
+    }
+
+    /// Reads [`CommandId::wire`] back; `None` if it is of another run or of nobody.
+    #[must_use]
+    pub fn from_wire(text: &str, run_tag: &str) -> Option<CommandId> {
+        let rest = text.strip_prefix(run_tag)?.strip_prefix('-')?;
+        let (issuer, number) = rest.split_once('-')?;
+        Some(CommandId { issuer: issuer.parse().ok()?, number: number.parse().ok()? })
+    }
+}
+
+/// How an attempt or an intended action ended. A closed list: every report shows all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The target did what was asked.
+    Ok,
+    /// A plain "no" that the target file calls normal (no bike left); neither success nor failure.
+    Declined,
+    /// The target refused, with its code (HTTP status, MQTT return code).
+    Refused(u16),
+    /// No answer within the timeout; whether the target acted is not known.
+    TimedOut,
+    /// No connection: refused by the operating system, no route, name not found.
+    Unreachable,
+    /// The connection ended before the answer.
+    Reset,
+    /// An answer that breaks the protocol, or lacks what the target file keeps from it.
+    Protocol,
+    /// Never left: no room under `max_in_flight`, or no socket to be had here.
+    NotSent,
+}
+
+impl Outcome {
+    /// True for everything that is neither `Ok` nor `Declined`.
+    #[must_use]
+    pub fn is_failure(self) -> bool {
+        !matches!(self, Outcome::Ok | Outcome::Declined)
+    }
+
+    /// The class without its code, as reports name it.
+    #[must_use]
+    pub fn class(self) -> &'static str {
+        match self {
+            Outcome::Ok => "ok",
+            Outcome::Declined => "declined",
+            Outcome::Refused(_) => "refused",
+            Outcome::TimedOut => "timed out",
+            Outcome::Unreachable => "unreachable",
+            Outcome::Reset => "reset",
+            Outcome::Protocol => "protocol",
+            Outcome::NotSent => "not sent",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Refused(code) => write!(formatter, "refused {code}"),
+            other => formatter.write_str(other.class()),
+        }
+    }
+}
+
+/// A row of the plan's table of operations (`Plan::operations`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct OperationId(pub u16);
+
+/// A row of the plan's table of marks: triggers first, then faults (`Plan::marks`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct MarkId(pub u16);
+
+/// Where a trigger or fault stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MarkPhase {
+    /// It starts to act (for a fault: injected).
+    Begin,
+    /// Its effect was seen from outside; the text says how.
+    Observed(String),
+    /// Its effect could not be seen: the run cannot pass.
+    NotObserved(String),
+    /// It stopped acting (for a fault: undone and verified).
+    End,
+    /// It could not be done, or not be undone; the text says why.
+    Failed(String),
+}
+
+/// A trigger or a fault changed its phase.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    pub id: MarkId,
+    pub phase: MarkPhase,
+    pub at: Offset,
+}
+
+/// A change in the life of one hub's session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HubChange {
+    /// A TCP connection stands (what a broker logs as a new connection).
+    Opened,
+    /// CONNACK accepted (what a broker logs as a new client).
+    Accepted,
+    /// SUBACK granted, or nothing to subscribe to: from here on the hub counts as connected.
+    Connected,
+    /// The session ended although the hub had not asked for it; only after `Connected`.
+    Lost,
+    /// The hub ended the session itself (order, end of run); only after `Connected`.
+    Left,
+}
+
+/// What happened to one command. The ledger orders these; they may arrive out of order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandStep {
+    /// The schedule called for it at this offset.
+    Due,
+    /// One attempt left.
+    Sent,
+    /// The target said that it takes it.
+    Accepted,
+    /// An attempt was refused or never reached the target.
+    Refused,
+    /// An attempt ended without an answer: the target may have it.
+    InDoubt,
+    /// The target reported that its time to live had passed.
+    Expired,
+    /// There was no room to send it.
+    NotSent,
+    /// The issuer stopped trying without having been told yes.
+    GaveUp,
+    /// A hub received it.
+    Delivered,
+    /// The hub's answer is out (QoS 0) or acknowledged by the broker (QoS 1).
+    Acknowledged,
+}
+
+/// An MQTT packet by kind, for counts that must equal a broker's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PacketKind {
+    Connect,
+    ConnAck,
+    Publish,
+    PubAck,
+    Subscribe,
+    SubAck,
+    PingReq,
+    PingResp,
+    Disconnect,
+}
+
+impl PacketKind {
+    /// All kinds, in the order of their discriminants.
+    pub const ALL: [PacketKind; 9] = [
+        PacketKind::Connect,
+        PacketKind::ConnAck,
+        PacketKind::Publish,
+        PacketKind::PubAck,
+        PacketKind::Subscribe,
+        PacketKind::SubAck,
+        PacketKind::PingReq,
+        PacketKind::PingResp,
+        PacketKind::Disconnect,
+    ];
+}
+
+/// The one thing that flows from agents and drivers to measuring and telling.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// Every group stands: `0:00` of the profile is here (a whole second of the clock).
+    Zero { at: Offset },
+    /// The load's planned end, or the moment at which the run was stopped.
+    LoadEnd { at: Offset },
+    /// An intended action starts: `due` by the schedule, `at` in fact. Exactly one `Finished` follows, or it is unfinished.
+    Started { operation: OperationId, due: Offset, at: Offset },
+    /// One attempt of it leaves. Exactly one `Answered` follows, or it is unfinished.
+    Attempted { operation: OperationId, at: Offset },
+    /// The attempt sent at `sent` ended.
+    Answered { operation: OperationId, sent: Offset, at: Offset, outcome: Outcome },
+    /// The intended action ended after `attempts` attempts.
+    Finished {
+        operation: OperationId,
+        due: Offset,
+        started: Offset,
+        at: Offset,
+        outcome: Outcome,
+        attempts: u32,
+    },
+    /// At the end of the run: this action of `due` was still under way.
+    Unfinished { operation: OperationId, due: Offset, at: Offset },
+    /// A hub's session changed; `group` is the row in `Plan::hubs`.
+    Hub { group: u16, change: HubChange, at: Offset },
+    /// An MQTT packet of a hub was written (`sent`) or read.
+    Packet { group: u16, kind: PacketKind, sent: bool, at: Offset },
+    /// A message arrived at a hub's command topic that carries no id of this run.
+    Foreign { group: u16, at: Offset },
+    /// A step in the life of a command.
+    Command { id: CommandId, step: CommandStep, at: Offset },
+    /// A trigger or fault changed its phase.
+    Mark(Mark),
+}
+
+/// Where drivers tell events: one per worker, so that no two workers wait for each other. Must not block.
+pub type Sink = std::sync::Arc<dyn Fn(Event) + Send + Sync>;

@@ -1,0 +1,186 @@
+//! Expectations as data: the grammar of FORMATS, parsed and with its names looked up.
+
+use crate::event::{MarkId, OperationId};
+use std::time::Duration;
+
+/// One line that must hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expectation {
+    /// The line as written.
+    pub text: String,
+    /// `file:line:column` where it was written.
+    pub place: String,
+    /// `each` before the subject: every matching row must hold by itself.
+    pub each: bool,
+    pub subject: Subject,
+    pub comparison: Comparison,
+    pub limit: Limit,
+    /// All must apply; none means 0:00 to the end of the load.
+    pub scopes: Vec<Scope>,
+}
+
+/// What is measured. Operations and groups are rows of the plan's lists, never empty.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Subject {
+    /// `unlock success`, `declined`, `unfinished`: a share of the finished (or started) actions.
+    Share { operations: Vec<OperationId>, of: Share },
+    /// `unlock latency p95`, `connect service p99`.
+    Time { operations: Vec<OperationId>, of: TimeOf, stat: Stat },
+    /// `attempts per unlock`
+    AttemptsPer { operations: Vec<OperationId> },
+    /// `commands lost`, `app in time`: rows of `Plan::issuers`; as a count or, where the limit is in %, as a share of the commands due.
+    Commands { issuers: Vec<usize>, of: CommandState },
+    /// `hubs connected`, `homes lost`: rows of `Plan::hubs`; a count or a share of the group.
+    Hubs { groups: Vec<usize>, of: HubState },
+    /// `hubs connects`, `reconnects`: per second.
+    Rate { groups: Vec<usize>, of: HubRate },
+    /// `pool wait mean`, `pool stalled`: rows of `Probes::sources`.
+    Pool { sources: Vec<usize>, of: PoolSignal, stat: Option<Stat> },
+    /// `queue depth`
+    Queue { sources: Vec<usize>, of: QueueSignal },
+    /// `trips-open value`
+    Probe { source: usize },
+    /// `recovery`
+    Recovery,
+    /// `blind`: share of the run without readings.
+    Blind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Share {
+    Success,
+    Declined,
+    Unfinished,
+}
+
+/// From the due time, or from the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeOf {
+    Latency,
+    Service,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Stat {
+    /// 50, 95, 99 or 99.9.
+    Percentile(f64),
+    Mean,
+    Max,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandState {
+    InTime,
+    Late,
+    Expired,
+    Lost,
+    Duplicated,
+    Unexpected,
+    InDoubt,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HubState {
+    Connected,
+    Lost,
+    Refused,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HubRate {
+    Connects,
+    Reconnects,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolSignal {
+    Wait,
+    Waiting,
+    Saturation,
+    Stalled,
+    Timeouts,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueSignal {
+    Depth,
+    Age,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    Below,
+    AtMost,
+    Equal,
+    AtLeast,
+    Above,
+}
+
+impl Comparison {
+    /// Whether `measured` keeps the limit.
+    #[must_use]
+    pub fn holds(self, measured: f64, limit: f64) -> bool {
+        match self {
+            Comparison::Below => measured < limit,
+            Comparison::AtMost => measured <= limit,
+            Comparison::Equal => measured == limit,
+            Comparison::AtLeast => measured >= limit,
+            Comparison::Above => measured > limit,
+        }
+    }
+}
+
+/// The limit in the base unit of its subject: shares 0 to 1, times in microseconds, rates per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limit {
+    pub value: f64,
+    pub unit: Unit,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    Share,
+    Time,
+    PerSecond,
+    Count,
+    /// A multiple of the quiet time before the trigger.
+    TimesBaseline,
+}
+
+/// Where in the run a line is judged.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Scope {
+    /// From the end of the mark to the next mark, or to the load's end.
+    After(What),
+    /// From the start of the mark to its end.
+    During(What),
+    /// All but, for each trigger, its start to its end plus `grace`.
+    OutsideTriggers {
+        grace: Duration,
+    },
+    OutsideFaults {
+        grace: Duration,
+    },
+    /// For `recovery`: counted from the removal, not from the injection.
+    FromRemovalOf(What),
+    /// True at the mark's end plus `time` at the latest, and from then on.
+    Within {
+        time: Duration,
+        after: What,
+    },
+    /// The worst sliding window of this length.
+    InEvery(Duration),
+    /// Without a break for this long.
+    For(Duration),
+    AtEnd,
+    /// Not judged where the target has no such probe.
+    IfProbed,
+}
+
+/// Marks that a scope speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    One(MarkId),
+    EachTrigger,
+    EachFault,
+}

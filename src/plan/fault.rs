@@ -1,0 +1,140 @@
+//! What happens during the run: triggers that the agents or the target do, faults that the tool breaks.
+
+use super::target::Request;
+use super::template::{JsonTemplate, Template};
+use std::time::Duration;
+
+/// Something the agents do, or the target is asked to do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trigger {
+    pub name: String,
+    /// From 0:00.
+    pub at: Duration,
+    /// How long it acts by plan; zero for a moment.
+    pub lasts: Duration,
+    pub kind: TriggerKind,
+}
+
+/// The kinds of trigger.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TriggerKind {
+    Disconnect(Disconnect),
+    /// Row in `Target::operations`.
+    Operate {
+        operation: usize,
+    },
+}
+
+/// A share of a group of hubs loses its sessions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Disconnect {
+    /// Row in `Plan::hubs`.
+    pub group: usize,
+    /// 0 to 1; which hubs is drawn from the seed.
+    pub share: f64,
+    /// Spread evenly over this time; zero means at once.
+    pub within: Duration,
+    pub by: How,
+    /// How long a dropped hub stays away before its reconnect policy starts.
+    pub away: Duration,
+}
+
+/// How a session ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum How {
+    /// MQTT DISCONNECT, then FIN.
+    Disconnect,
+    /// FIN without DISCONNECT.
+    Close,
+    /// RST.
+    Reset,
+}
+
+/// Something the tool breaks, with its end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fault {
+    pub name: String,
+    /// From 0:00.
+    pub at: Duration,
+    /// `None`: to the end of the run.
+    pub lasts: Option<Duration>,
+    pub kind: FaultKind,
+}
+
+/// The kinds of fault.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FaultKind {
+    /// SIGKILL to the process of a component; row in `Target::components`.
+    Kill { component: usize },
+    /// Delay on a link; row in `Target::links`.
+    Latency { link: usize, add: Duration, jitter: Duration, way: Way },
+    /// An operation of the target used as a fault; row in `Target::operations`; it must have an undo.
+    Operate { operation: usize },
+}
+
+/// Which way of a link is delayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// From the client to the target's side.
+    Requests,
+    /// From the target's side back to the client.
+    Answers,
+    /// Each way by the whole amount.
+    Both,
+}
+
+/// A named thing that the target lets us ask for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OperationSpec {
+    pub name: String,
+    pub request: Request,
+    pub undo: Option<Request>,
+}
+
+/// A named process of the target that faults may act on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Component {
+    pub name: String,
+    /// The file that holds its process id.
+    pub pid_file: Template,
+    /// Row in `Target::operations`: starts it again.
+    pub undo: usize,
+    /// Where it listens, `host:port`, if the file says so: the port's state proves a kill.
+    pub port: Option<Template>,
+}
+
+/// A named connection path through the fault proxy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Link {
+    pub name: String,
+    /// `host:port`
+    pub listen: Template,
+    /// `host:port`
+    pub to: Template,
+}
+
+impl OperationSpec {
+    pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
+        self.request.each_template(each);
+        self.undo.iter_mut().for_each(|undo| undo.each_template(each));
+    }
+
+    pub(super) fn each_json(&mut self, each: &mut dyn FnMut(&mut JsonTemplate)) {
+        self.request.json.iter_mut().for_each(&mut *each);
+        self.undo.iter_mut().filter_map(|undo| undo.json.as_mut()).for_each(each);
+    }
+}
+
+impl Component {
+    pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
+        each(&mut self.pid_file);
+        self.port.iter_mut().for_each(each);
+    }
+}
+
+impl Link {
+    pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
+        each(&mut self.listen);
+        each(&mut self.to);
+    }
+}

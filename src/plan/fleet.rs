@@ -1,0 +1,80 @@
+//! Who takes part: groups of hubs, riders and issuers.
+
+use crate::arrivals::Schedule;
+use crate::retry::Retry;
+use std::time::Duration;
+
+/// A group of like hubs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HubGroup {
+    pub name: String,
+    /// Row in `Target::devices`.
+    pub device: usize,
+    pub count: u32,
+    /// The first connects are spread evenly over this time.
+    pub connect_over: Duration,
+    pub keep_alive: Duration,
+    /// Of one attempt: connect, CONNACK and SUBACK together; also of PINGRESP and PUBACK.
+    pub timeout: Duration,
+    pub telemetry: Option<Telemetry>,
+    /// How long the device takes to act on a command before it answers.
+    pub actuation: Duration,
+    pub reconnect: Reconnect,
+}
+
+impl HubGroup {
+    /// The serial number of hub `index`: the same in every run, distinct between groups.
+    #[must_use]
+    pub fn serial(&self, index: u64) -> String {
+        format!("{}-{index:06}", self.name)
+    }
+}
+
+/// What a hub publishes unasked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Telemetry {
+    pub every: Duration,
+    pub bytes: usize,
+}
+
+/// How a hub comes back after its session ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reconnect {
+    pub retry: Retry,
+    /// The first reconnect after a loss waits uniformly in [0, `first`).
+    pub first: Duration,
+    /// The backoff starts anew only after a session has lived this long.
+    pub healthy_after: Duration,
+}
+
+/// A group of riders that start a journey by a schedule and do not wait for each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RiderGroup {
+    pub name: String,
+    /// Row in `Target::journeys`.
+    pub journey: usize,
+    pub arrivals: Schedule,
+    /// Of one attempt of one step.
+    pub timeout: Duration,
+    pub retry: Retry,
+    /// Riders that wait for an answer at the same time; who thinks or waits to retry does not count.
+    pub max_in_flight: u32,
+}
+
+/// A group that sends commands to a group of hubs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IssuerGroup {
+    pub name: String,
+    /// Row in `Target::commands`.
+    pub command: usize,
+    /// Row in `Plan::hubs`.
+    pub to: usize,
+    pub arrivals: Schedule,
+    /// An answer within this time after the due time is in time.
+    pub in_time: Duration,
+    /// The command's time to live, from the due time.
+    pub ttl: Duration,
+    pub timeout: Duration,
+    pub retry: Retry,
+    pub max_in_flight: u32,
+}

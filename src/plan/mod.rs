@@ -1,0 +1,77 @@
+//! What a run is, as checked plain data.
+//!
+//! A [`Plan`] is what `spec` makes of the files and what everything else reads. It decides nothing about time and knows
+//! neither files nor sockets. Texts that are known only when the run starts (`<lab.api>`, `<secret.x>`) or when an agent acts
+//! (`<serial>`, `<command>`) are [`Template`]s.
+
+pub mod expect;
+pub mod fault;
+pub mod fleet;
+pub mod json_path;
+pub mod operation;
+pub mod target;
+pub mod template;
+
+pub use expect::Expectation;
+pub use fault::{Fault, Trigger};
+pub use fleet::{HubGroup, IssuerGroup, RiderGroup};
+pub use operation::{Operation, OperationKind};
+pub use target::Target;
+pub use template::Template;
+
+use crate::event::MarkId;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One run, checked.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The profile file, as given.
+    pub profile: PathBuf,
+    pub about: String,
+    /// Runs of one series are compared with each other.
+    pub series: Option<String>,
+    pub seed: u64,
+    /// Length of the load from 0:00.
+    pub duration: Duration,
+    /// Quiet time read before each trigger.
+    pub baseline: Duration,
+    /// How long "recovered" must hold.
+    pub sustain: Duration,
+    /// How long the run may go on past `duration` until recovery is decided.
+    pub settle: Duration,
+    /// How long what is in flight may take at the end.
+    pub drain: Duration,
+    pub target: Target,
+    pub hubs: Vec<HubGroup>,
+    pub riders: Vec<RiderGroup>,
+    pub issuers: Vec<IssuerGroup>,
+    /// Sorted by their time.
+    pub triggers: Vec<Trigger>,
+    pub faults: Vec<Fault>,
+    /// What must hold before a fault is injected.
+    pub steady: Vec<Expectation>,
+    /// What ends the run at once.
+    pub stop_if: Vec<Expectation>,
+    pub expect: Vec<Expectation>,
+    /// Everything that is measured by name; built by [`operation::table`].
+    pub operations: Vec<Operation>,
+}
+
+impl Plan {
+    /// The name of a mark: triggers come first, then faults.
+    #[must_use]
+    pub fn mark_name(&self, id: MarkId) -> &str {
+        let row = usize::from(id.0);
+        match self.triggers.get(row) {
+            Some(trigger) => &trigger.name,
+            None => self.faults.get(row - self.triggers.len()).map_or("unknown", |fault| &fault.name),
+        }
+    }
+
+    /// The mark of the fault in row `row` of `faults`.
+    #[must_use]
+    pub fn fault_mark(&self, row: usize) -> MarkId {
+        MarkId(u16::try_from(self.triggers.len() + row).unwrap_or(u16::MAX))
+    }
+}

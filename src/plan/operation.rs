@@ -1,0 +1,81 @@
+//! The table of everything that is measured by name.
+
+use super::fleet::{HubGroup, IssuerGroup, RiderGroup};
+use super::target::{StepAction, Target};
+use crate::event::OperationId;
+
+/// One measured kind of action of one group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operation {
+    /// As expectations and reports call it: a step, a journey, `connect`, an issuer group, `command`.
+    pub name: String,
+    /// The group that does it.
+    pub group: String,
+    pub kind: OperationKind,
+}
+
+/// What an operation is, with rows of the plan's lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OperationKind {
+    /// From the due time of a (re)connect to SUBACK; attempts are the tries of one outage.
+    Connect { hubs: usize },
+    /// One publish of telemetry (QoS 1: to its PUBACK).
+    Telemetry { hubs: usize },
+    /// One publish of an answer (QoS 1: to its PUBACK).
+    Answer { hubs: usize },
+    /// One request step of a rider group's journey.
+    Step { riders: usize, step: usize },
+    /// A whole journey, thinking left out of no latency.
+    Journey { riders: usize },
+    /// Handing a command to the target: due time to "accepted".
+    Issue { issuers: usize },
+    /// A command end to end: due time to the hub's answer.
+    Command { issuers: usize },
+}
+
+/// Builds the table: for each group its operations, in the order hubs, riders, issuers.
+#[must_use]
+pub fn table(
+    hubs: &[HubGroup],
+    riders: &[RiderGroup],
+    issuers: &[IssuerGroup],
+    target: &Target,
+) -> Vec<Operation> {
+    let mut rows = Vec::new();
+    let mut row = |name: &str, group: &str, kind| {
+        rows.push(Operation { name: name.to_owned(), group: group.to_owned(), kind });
+    };
+    for (hubs, group) in hubs.iter().enumerate() {
+        let device = &target.devices[group.device];
+        row("connect", &group.name, OperationKind::Connect { hubs });
+        if group.telemetry.is_some() && device.telemetry.is_some() {
+            row("telemetry", &group.name, OperationKind::Telemetry { hubs });
+        }
+        if device.answer.is_some() {
+            row("answer", &group.name, OperationKind::Answer { hubs });
+        }
+    }
+    for (riders, group) in riders.iter().enumerate() {
+        let journey = &target.journeys[group.journey];
+        row(&journey.name, &group.name, OperationKind::Journey { riders });
+        for (step, described) in journey.steps.iter().enumerate() {
+            if matches!(described.action, StepAction::Request(_)) {
+                row(&described.name, &group.name, OperationKind::Step { riders, step });
+            }
+        }
+    }
+    for (issuers, group) in issuers.iter().enumerate() {
+        row(&group.name, &group.name, OperationKind::Issue { issuers });
+        row("command", &group.name, OperationKind::Command { issuers });
+    }
+    rows
+}
+
+impl super::Plan {
+    /// The row of an operation of this kind, if the plan has one.
+    #[must_use]
+    pub fn operation(&self, kind: OperationKind) -> Option<OperationId> {
+        let row = self.operations.iter().position(|operation| operation.kind == kind)?;
+        u16::try_from(row).ok().map(OperationId)
+    }
+}

@@ -1,0 +1,346 @@
+//! The system under test, as its target file describes it.
+
+use super::fault::{Component, Link, OperationSpec};
+use super::json_path::JsonPath;
+use super::template::{JsonTemplate, Template};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The target file, checked.
+#[derive(Debug, Clone, Default)]
+pub struct Target {
+    pub file: PathBuf,
+    pub about: String,
+    pub environment: Environment,
+    /// Patterns of names and networks that must never be contacted, as written (`*.example.com`, `10.20.0.0/16`).
+    pub never: Vec<String>,
+    pub max: Ceilings,
+    pub secrets: BTreeMap<String, SecretSource>,
+    pub devices: Vec<Device>,
+    pub commands: Vec<CommandSpec>,
+    pub journeys: Vec<Journey>,
+    /// What happens by itself, and how often; a profile that never covers one is warned about.
+    pub periodic: BTreeMap<String, Duration>,
+    /// Present if the run starts the embedded lab itself.
+    pub lab: Option<LabSpec>,
+    pub probes: Probes,
+    pub operations: Vec<OperationSpec>,
+    pub components: Vec<Component>,
+    pub links: Vec<Link>,
+}
+
+/// How near to real customers the target is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Environment {
+    #[default]
+    Lab,
+    Test,
+    Staging,
+    PreProduction,
+    /// Needs `--allow-production`.
+    Production,
+}
+
+/// Ceilings of the load that the target's owner allows; a plan above one is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Ceilings {
+    pub hubs: Option<u64>,
+    pub connects_per_second: Option<f64>,
+    pub requests_per_second: Option<f64>,
+}
+
+/// Where a secret comes from. Its value is never part of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretSource {
+    Env(String),
+    File(PathBuf),
+}
+
+/// A kind of hub: where it connects and what it says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Device {
+    pub name: String,
+    /// `mqtt://host:port` by the name of the shard, in the order of the file. At least one.
+    pub shards: Vec<(String, Template)>,
+    pub find: Find,
+    pub client_id: Template,
+    pub username: Option<Template>,
+    pub password: Option<Template>,
+    pub clean_start: bool,
+    pub telemetry: Option<Topic>,
+    pub command: Option<CommandTopic>,
+    pub answer: Option<AnswerTopic>,
+}
+
+/// How a hub knows its shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Find {
+    /// One address that spreads the connections itself.
+    Balancer,
+    /// FNV-1a (64 bits) of the text, modulo the number of shards.
+    Hash(Template),
+}
+
+/// A topic to publish to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Topic {
+    pub topic: Template,
+    /// 0 or 1.
+    pub qos: u8,
+}
+
+/// The topic on which a hub takes commands, and where the command's id stands in the payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandTopic {
+    pub topic: Template,
+    pub qos: u8,
+    pub id: JsonPath,
+}
+
+/// What a hub publishes after it has acted on a command.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnswerTopic {
+    pub topic: Template,
+    pub qos: u8,
+    pub json: JsonTemplate,
+}
+
+/// How a command is handed to the target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommandSpec {
+    pub name: String,
+    /// Row in `Target::devices`.
+    pub to: usize,
+    pub send: CommandSend,
+}
+
+/// By HTTP, or by publishing to a broker of the device.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CommandSend {
+    Http(Request),
+    Publish { topic: Template, qos: u8, json: JsonTemplate },
+}
+
+/// A way through the target that a rider takes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Journey {
+    pub name: String,
+    pub steps: Vec<Step>,
+}
+
+/// One step of a journey.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    pub name: String,
+    pub action: StepAction,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StepAction {
+    Request(Request),
+    /// Wait uniformly between the two.
+    Think {
+        low: Duration,
+        high: Duration,
+    },
+}
+
+/// One HTTP request and how its answer is read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    pub method: Method,
+    /// The whole address; `base` of the journey is already part of it. Its host holds no placeholder of an agent.
+    pub url: Template,
+    pub headers: Vec<(String, Template)>,
+    pub bearer: Option<Template>,
+    pub json: Option<JsonTemplate>,
+    pub answer: Answer,
+}
+
+/// HTTP methods that files may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    Get,
+    Post,
+    Put,
+    Patch,
+    Delete,
+}
+
+/// How an answer is read.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Answer {
+    /// Statuses that mean success; empty means 200 to 299.
+    pub ok: Vec<u16>,
+    /// Statuses that are a plain "no", with the name of the reason.
+    pub declined: BTreeMap<u16, String>,
+    /// Statuses by which the target reports a command's time to live as passed.
+    pub expired: Vec<u16>,
+    /// Values kept from the body of a success under a name.
+    pub keep: Vec<(String, JsonPath)>,
+    /// If something to keep is missing, the journey ends here as declined with this reason.
+    pub or_end: Option<String>,
+}
+
+/// Options of the embedded lab that a run starts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LabSpec {
+    /// Number of MQTT shards.
+    pub shards: u16,
+    /// `postgres://…` in place of the embedded database.
+    pub database: Option<String>,
+    /// Defects switched on from the start.
+    pub on: Vec<String>,
+    /// Other settings of the lab, passed on as `--name value`.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// What is read from the target while the run goes on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Probes {
+    pub every: Duration,
+    pub timeout: Duration,
+    /// Share of the run without readings from which on a verdict is not possible.
+    pub max_blind: f64,
+    pub sources: Vec<ProbeSource>,
+}
+
+impl Default for Probes {
+    fn default() -> Self {
+        Probes {
+            every: Duration::from_secs(1),
+            timeout: Duration::from_millis(800),
+            max_blind: 0.05,
+            sources: Vec::new(),
+        }
+    }
+}
+
+/// One source of readings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProbeSource {
+    pub name: String,
+    pub plays: Plays,
+    /// Prometheus endpoints, one per instance.
+    pub scrape: Vec<Template>,
+    pub signals: Signals,
+}
+
+/// The part that a source plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plays {
+    Pool,
+    Queue,
+    Broker,
+    /// A value of its own, known by the source's name.
+    Value,
+}
+
+/// Where the signals stand in a scraped text.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Signals {
+    /// A preset by its name; presets are data in `probe`.
+    Preset(String),
+    /// Signal name to its reading.
+    Own(Vec<(String, Reading)>),
+}
+
+/// How one signal is read from a Prometheus text.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reading {
+    Gauge(SeriesSelector),
+    Counter(SeriesSelector),
+    /// Increase of the first over increase of the second.
+    Ratio {
+        sum: SeriesSelector,
+        count: SeriesSelector,
+    },
+    /// A histogram by its base name.
+    Histogram(SeriesSelector),
+}
+
+/// A metric name with labels that must match, and the factor that brings its value to the signal's unit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeriesSelector {
+    pub metric: String,
+    pub labels: Vec<(String, String)>,
+    pub scale: f64,
+}
+
+impl Target {
+    /// The target with every name that `value` knows (`lab.…`, `secret.…`) made part of its texts.
+    #[must_use]
+    pub fn resolve(&self, value: &dyn Fn(&str) -> Option<String>) -> Target {
+        let mut target = self.clone();
+        target.each_template(&mut |template| *template = template.resolve(value));
+        target.each_json(&mut |json| *json = json.resolve(value));
+        target
+    }
+
+    /// Calls `each` with every template of the target outside JSON bodies.
+    pub fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
+        for device in &mut self.devices {
+            device.shards.iter_mut().for_each(|(_, address)| each(address));
+            each(&mut device.client_id);
+            device.username.iter_mut().for_each(&mut *each);
+            device.password.iter_mut().for_each(&mut *each);
+            if let Find::Hash(text) = &mut device.find {
+                each(text);
+            }
+            device.telemetry.iter_mut().for_each(|topic| each(&mut topic.topic));
+            device.command.iter_mut().for_each(|topic| each(&mut topic.topic));
+            device.answer.iter_mut().for_each(|topic| each(&mut topic.topic));
+        }
+        for command in &mut self.commands {
+            match &mut command.send {
+                CommandSend::Http(request) => request.each_template(each),
+                CommandSend::Publish { topic, .. } => each(topic),
+            }
+        }
+        for step in self.journeys.iter_mut().flat_map(|journey| &mut journey.steps) {
+            if let StepAction::Request(request) = &mut step.action {
+                request.each_template(each);
+            }
+        }
+        self.probes.sources.iter_mut().flat_map(|source| &mut source.scrape).for_each(&mut *each);
+        self.operations.iter_mut().for_each(|operation| operation.each_template(each));
+        self.components.iter_mut().for_each(|component| component.each_template(each));
+        self.links.iter_mut().for_each(|link| link.each_template(each));
+    }
+
+    fn each_json(&mut self, each: &mut dyn FnMut(&mut JsonTemplate)) {
+        for device in &mut self.devices {
+            device.answer.iter_mut().for_each(|answer| each(&mut answer.json));
+        }
+        for command in &mut self.commands {
+            match &mut command.send {
+                CommandSend::Http(request) => request.json.iter_mut().for_each(&mut *each),
+                CommandSend::Publish { json, .. } => each(json),
+            }
+        }
+        for step in self.journeys.iter_mut().flat_map(|journey| &mut journey.steps) {
+            if let StepAction::Request(request) = &mut step.action {
+                request.json.iter_mut().for_each(&mut *each);
+            }
+        }
+        self.operations.iter_mut().for_each(|operation| operation.each_json(each));
+    }
+}
+
+impl Request {
+    pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
+        each(&mut self.url);
+        self.headers.iter_mut().for_each(|(_, value)| each(value));
+        self.bearer.iter_mut().for_each(&mut *each);
+    }
+}
+
+impl Answer {
+    /// Whether `status` means success.
+    #[must_use]
+    pub fn is_ok(&self, status: u16) -> bool {
+        if self.ok.is_empty() { (200..300).contains(&status) } else { self.ok.contains(&status) }
+    }
+}

@@ -1,0 +1,1 @@
+//! What several areas of the tests share: peers that are started, waits on a value with a limit.
