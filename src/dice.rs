@@ -28,7 +28,10 @@ impl Dice {
     /// A stream for something that is no agent (a schedule, a choice of hubs); `purpose` keeps the streams apart.
     #[must_use]
     pub fn named(seed: u64, purpose: u64, index: u64) -> Dice {
-        Dice { stream: mix(mix(mix(seed) ^ purpose) ^ index), count: 0 }
+        Dice {
+            stream: mix(mix(mix(seed) ^ purpose) ^ index),
+            count: 0,
+        }
     }
 
     /// The next 64 random bits.
@@ -53,7 +56,9 @@ impl Dice {
     /// Uniform in [`low`, `high`) to the microsecond; `low` if the range is empty.
     pub fn between(&mut self, low: Duration, high: Duration) -> Duration {
         let width = high.saturating_sub(low);
-        low + Duration::from_micros(self.below(u64::try_from(width.as_micros()).unwrap_or(u64::MAX)))
+        low + Duration::from_micros(
+            self.below(u64::try_from(width.as_micros()).unwrap_or(u64::MAX)),
+        )
     }
 }
 

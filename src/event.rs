@@ -8,7 +8,9 @@ use std::fmt;
 use std::time::Duration;
 
 /// Microseconds since the clock of the run began. `0:00` of a profile is a later offset (see [`Event::Zero`]).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 pub struct Offset(pub u64);
 
 impl Offset {
@@ -18,7 +20,10 @@ impl Offset {
     /// The offset `duration` after this one; stops at the largest offset.
     #[must_use]
     pub fn after(self, duration: Duration) -> Offset {
-        Offset(self.0.saturating_add(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)))
+        Offset(
+            self.0
+                .saturating_add(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)),
+        )
     }
 
     /// The time from `earlier` to this offset; zero if it lies the other way round.
@@ -70,7 +75,10 @@ impl CommandId {
     pub fn from_wire(text: &str, run_tag: &str) -> Option<CommandId> {
         let rest = text.strip_prefix(run_tag)?.strip_prefix('-')?;
         let (issuer, number) = rest.split_once('-')?;
-        Some(CommandId { issuer: issuer.parse().ok()?, number: number.parse().ok()? })
+        Some(CommandId {
+            issuer: issuer.parse().ok()?,
+            number: number.parse().ok()?,
+        })
     }
 }
 
@@ -241,11 +249,20 @@ pub enum Event {
     /// The load's planned end, or the moment at which the run was stopped.
     LoadEnd { at: Offset },
     /// An intended action starts: `due` by the schedule, `at` in fact. Exactly one `Finished` follows, or it is unfinished.
-    Started { operation: OperationId, due: Offset, at: Offset },
+    Started {
+        operation: OperationId,
+        due: Offset,
+        at: Offset,
+    },
     /// One attempt of it leaves. Exactly one `Answered` follows, or it is unfinished.
     Attempted { operation: OperationId, at: Offset },
     /// The attempt sent at `sent` ended.
-    Answered { operation: OperationId, sent: Offset, at: Offset, outcome: Outcome },
+    Answered {
+        operation: OperationId,
+        sent: Offset,
+        at: Offset,
+        outcome: Outcome,
+    },
     /// The intended action ended after `attempts` attempts.
     Finished {
         operation: OperationId,
@@ -256,15 +273,32 @@ pub enum Event {
         attempts: u32,
     },
     /// At the end of the run: this action of `due` was still under way.
-    Unfinished { operation: OperationId, due: Offset, at: Offset },
+    Unfinished {
+        operation: OperationId,
+        due: Offset,
+        at: Offset,
+    },
     /// A hub's session changed; `group` is the row in `Plan::hubs`.
-    Hub { group: u16, change: HubChange, at: Offset },
+    Hub {
+        group: u16,
+        change: HubChange,
+        at: Offset,
+    },
     /// An MQTT packet of a hub was written (`sent`) or read.
-    Packet { group: u16, kind: PacketKind, sent: bool, at: Offset },
+    Packet {
+        group: u16,
+        kind: PacketKind,
+        sent: bool,
+        at: Offset,
+    },
     /// A message arrived at a hub's command topic that carries no id of this run.
     Foreign { group: u16, at: Offset },
     /// A step in the life of a command.
-    Command { id: CommandId, step: CommandStep, at: Offset },
+    Command {
+        id: CommandId,
+        step: CommandStep,
+        at: Offset,
+    },
     /// A trigger or fault changed its phase.
     Mark(Mark),
 }

@@ -11,7 +11,13 @@ use std::time::Duration;
 /// An agent decides; a driver performs its actions and tells it what came of them.
 pub trait Agent {
     /// `input` happened at `now`; what to do is appended to `out`, in order.
-    fn on(&mut self, now: Offset, input: Input<'_>, context: &mut Context<'_>, out: &mut Vec<Action>);
+    fn on(
+        &mut self,
+        now: Offset,
+        input: Input<'_>,
+        context: &mut Context<'_>,
+        out: &mut Vec<Action>,
+    );
 }
 
 /// What an agent shares with others while it decides.

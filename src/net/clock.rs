@@ -13,7 +13,9 @@ impl Clock {
     /// A clock that begins now.
     #[must_use]
     pub fn start() -> Clock {
-        Clock { began: Instant::now() }
+        Clock {
+            began: Instant::now(),
+        }
     }
 
     /// The time since it began.

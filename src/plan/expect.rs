@@ -23,21 +23,38 @@ pub struct Expectation {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subject {
     /// `unlock success`, `declined`, `unfinished`: a share of the finished (or started) actions.
-    Share { operations: Vec<OperationId>, of: Share },
+    Share {
+        operations: Vec<OperationId>,
+        of: Share,
+    },
     /// `unlock latency p95`, `connect service p99`.
-    Time { operations: Vec<OperationId>, of: TimeOf, stat: Stat },
+    Time {
+        operations: Vec<OperationId>,
+        of: TimeOf,
+        stat: Stat,
+    },
     /// `attempts per unlock`
     AttemptsPer { operations: Vec<OperationId> },
     /// `commands lost`, `app in time`: rows of `Plan::issuers`; as a count or, where the limit is in %, as a share of the commands due.
-    Commands { issuers: Vec<usize>, of: CommandState },
+    Commands {
+        issuers: Vec<usize>,
+        of: CommandState,
+    },
     /// `hubs connected`, `homes lost`: rows of `Plan::hubs`; a count or a share of the group.
     Hubs { groups: Vec<usize>, of: HubState },
     /// `hubs connects`, `reconnects`: per second.
     Rate { groups: Vec<usize>, of: HubRate },
     /// `pool wait mean`, `pool stalled`: rows of `Probes::sources`.
-    Pool { sources: Vec<usize>, of: PoolSignal, stat: Option<Stat> },
+    Pool {
+        sources: Vec<usize>,
+        of: PoolSignal,
+        stat: Option<Stat>,
+    },
     /// `queue depth`
-    Queue { sources: Vec<usize>, of: QueueSignal },
+    Queue {
+        sources: Vec<usize>,
+        of: QueueSignal,
+    },
     /// `trips-open value`
     Probe { source: usize },
     /// `recovery`

@@ -67,7 +67,12 @@ pub enum FaultKind {
     /// SIGKILL to the process of a component; row in `Target::components`.
     Kill { component: usize },
     /// Delay on a link; row in `Target::links`.
-    Latency { link: usize, add: Duration, jitter: Duration, way: Way },
+    Latency {
+        link: usize,
+        add: Duration,
+        jitter: Duration,
+        way: Way,
+    },
     /// An operation of the target used as a fault; row in `Target::operations`; it must have an undo.
     Operate { operation: usize },
 }
@@ -116,12 +121,17 @@ pub struct Link {
 impl OperationSpec {
     pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
         self.request.each_template(each);
-        self.undo.iter_mut().for_each(|undo| undo.each_template(each));
+        self.undo
+            .iter_mut()
+            .for_each(|undo| undo.each_template(each));
     }
 
     pub(super) fn each_json(&mut self, each: &mut dyn FnMut(&mut JsonTemplate)) {
         self.request.json.iter_mut().for_each(&mut *each);
-        self.undo.iter_mut().filter_map(|undo| undo.json.as_mut()).for_each(each);
+        self.undo
+            .iter_mut()
+            .filter_map(|undo| undo.json.as_mut())
+            .for_each(each);
     }
 }
 

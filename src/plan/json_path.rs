@@ -33,7 +33,11 @@ impl JsonPath {
             if let Some(after) = rest.strip_prefix('.') {
                 let end = after.find(['.', '[']).unwrap_or(after.len());
                 let key = &after[..end];
-                if key.is_empty() || !key.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-') {
+                if key.is_empty()
+                    || !key
+                        .chars()
+                        .all(|c| c.is_alphanumeric() || c == '_' || c == '-')
+                {
                     return Err(bad());
                 }
                 steps.push(Step::Key(key.to_owned()));
@@ -56,10 +60,12 @@ impl JsonPath {
     /// The value at the end of the path.
     #[must_use]
     pub fn find<'a>(&self, document: &'a Value) -> Option<&'a Value> {
-        self.steps.iter().try_fold(document, |value, step| match step {
-            Step::Key(key) => value.get(key),
-            Step::Index(index) => value.get(index),
-        })
+        self.steps
+            .iter()
+            .try_fold(document, |value, step| match step {
+                Step::Key(key) => value.get(key),
+                Step::Index(index) => value.get(index),
+            })
     }
 
     /// The value as the text that a placeholder stands for: a string without quotes, a number or a truth value as written.
@@ -79,7 +85,11 @@ impl fmt::Display for JsonPath {
         formatter.write_str("$")?;
         for step in &self.steps {
             match step {
-                Step::Key(key) if key.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-') => {
+                Step::Key(key)
+                    if key
+                        .chars()
+                        .all(|c| c.is_alphanumeric() || c == '_' || c == '-') =>
+                {
                     write!(formatter, ".{key}")?;
                 }
                 Step::Key(key) => write!(formatter, "[\"{key}\"]")?,

@@ -65,7 +65,10 @@ impl Plan {
         let row = usize::from(id.0);
         match self.triggers.get(row) {
             Some(trigger) => &trigger.name,
-            None => self.faults.get(row - self.triggers.len()).map_or("unknown", |fault| &fault.name),
+            None => self
+                .faults
+                .get(row - self.triggers.len())
+                .map_or("unknown", |fault| &fault.name),
         }
     }
 

@@ -43,7 +43,11 @@ pub fn table(
 ) -> Vec<Operation> {
     let mut rows = Vec::new();
     let mut row = |name: &str, group: &str, kind| {
-        rows.push(Operation { name: name.to_owned(), group: group.to_owned(), kind });
+        rows.push(Operation {
+            name: name.to_owned(),
+            group: group.to_owned(),
+            kind,
+        });
     };
     for (hubs, group) in hubs.iter().enumerate() {
         let device = &target.devices[group.device];
@@ -57,10 +61,18 @@ pub fn table(
     }
     for (riders, group) in riders.iter().enumerate() {
         let journey = &target.journeys[group.journey];
-        row(&journey.name, &group.name, OperationKind::Journey { riders });
+        row(
+            &journey.name,
+            &group.name,
+            OperationKind::Journey { riders },
+        );
         for (step, described) in journey.steps.iter().enumerate() {
             if matches!(described.action, StepAction::Request(_)) {
-                row(&described.name, &group.name, OperationKind::Step { riders, step });
+                row(
+                    &described.name,
+                    &group.name,
+                    OperationKind::Step { riders, step },
+                );
             }
         }
     }
@@ -75,7 +87,10 @@ impl super::Plan {
     /// The row of an operation of this kind, if the plan has one.
     #[must_use]
     pub fn operation(&self, kind: OperationKind) -> Option<OperationId> {
-        let row = self.operations.iter().position(|operation| operation.kind == kind)?;
+        let row = self
+            .operations
+            .iter()
+            .position(|operation| operation.kind == kind)?;
         u16::try_from(row).ok().map(OperationId)
     }
 }

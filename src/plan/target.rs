@@ -119,7 +119,11 @@ pub struct CommandSpec {
 #[derive(Debug, Clone, PartialEq)]
 pub enum CommandSend {
     Http(Request),
-    Publish { topic: Template, qos: u8, json: JsonTemplate },
+    Publish {
+        topic: Template,
+        qos: u8,
+        json: JsonTemplate,
+    },
 }
 
 /// A way through the target that a rider takes.
@@ -282,16 +286,28 @@ impl Target {
     /// Calls `each` with every template of the target outside JSON bodies.
     pub fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
         for device in &mut self.devices {
-            device.shards.iter_mut().for_each(|(_, address)| each(address));
+            device
+                .shards
+                .iter_mut()
+                .for_each(|(_, address)| each(address));
             each(&mut device.client_id);
             device.username.iter_mut().for_each(&mut *each);
             device.password.iter_mut().for_each(&mut *each);
             if let Find::Hash(text) = &mut device.find {
                 each(text);
             }
-            device.telemetry.iter_mut().for_each(|topic| each(&mut topic.topic));
-            device.command.iter_mut().for_each(|topic| each(&mut topic.topic));
-            device.answer.iter_mut().for_each(|topic| each(&mut topic.topic));
+            device
+                .telemetry
+                .iter_mut()
+                .for_each(|topic| each(&mut topic.topic));
+            device
+                .command
+                .iter_mut()
+                .for_each(|topic| each(&mut topic.topic));
+            device
+                .answer
+                .iter_mut()
+                .for_each(|topic| each(&mut topic.topic));
         }
         for command in &mut self.commands {
             match &mut command.send {
@@ -299,20 +315,37 @@ impl Target {
                 CommandSend::Publish { topic, .. } => each(topic),
             }
         }
-        for step in self.journeys.iter_mut().flat_map(|journey| &mut journey.steps) {
+        for step in self
+            .journeys
+            .iter_mut()
+            .flat_map(|journey| &mut journey.steps)
+        {
             if let StepAction::Request(request) = &mut step.action {
                 request.each_template(each);
             }
         }
-        self.probes.sources.iter_mut().flat_map(|source| &mut source.scrape).for_each(&mut *each);
-        self.operations.iter_mut().for_each(|operation| operation.each_template(each));
-        self.components.iter_mut().for_each(|component| component.each_template(each));
-        self.links.iter_mut().for_each(|link| link.each_template(each));
+        self.probes
+            .sources
+            .iter_mut()
+            .flat_map(|source| &mut source.scrape)
+            .for_each(&mut *each);
+        self.operations
+            .iter_mut()
+            .for_each(|operation| operation.each_template(each));
+        self.components
+            .iter_mut()
+            .for_each(|component| component.each_template(each));
+        self.links
+            .iter_mut()
+            .for_each(|link| link.each_template(each));
     }
 
     fn each_json(&mut self, each: &mut dyn FnMut(&mut JsonTemplate)) {
         for device in &mut self.devices {
-            device.answer.iter_mut().for_each(|answer| each(&mut answer.json));
+            device
+                .answer
+                .iter_mut()
+                .for_each(|answer| each(&mut answer.json));
         }
         for command in &mut self.commands {
             match &mut command.send {
@@ -320,12 +353,18 @@ impl Target {
                 CommandSend::Publish { json, .. } => each(json),
             }
         }
-        for step in self.journeys.iter_mut().flat_map(|journey| &mut journey.steps) {
+        for step in self
+            .journeys
+            .iter_mut()
+            .flat_map(|journey| &mut journey.steps)
+        {
             if let StepAction::Request(request) = &mut step.action {
                 request.json.iter_mut().for_each(&mut *each);
             }
         }
-        self.operations.iter_mut().for_each(|operation| operation.each_json(each));
+        self.operations
+            .iter_mut()
+            .for_each(|operation| operation.each_json(each));
     }
 }
 
@@ -341,6 +380,10 @@ impl Answer {
     /// Whether `status` means success.
     #[must_use]
     pub fn is_ok(&self, status: u16) -> bool {
-        if self.ok.is_empty() { (200..300).contains(&status) } else { self.ok.contains(&status) }
+        if self.ok.is_empty() {
+            (200..300).contains(&status)
+        } else {
+            self.ok.contains(&status)
+        }
     }
 }

@@ -50,7 +50,10 @@ impl Template {
             }
             let Some(close) = after.find('>') else {
                 let at = text.len() - rest.len() + open + 1;
-                return Err(Unclosed { text: text.to_owned(), at });
+                return Err(Unclosed {
+                    text: text.to_owned(),
+                    at,
+                });
             };
             if !plain.is_empty() {
                 parts.push(Part::Text(std::mem::take(&mut plain)));
@@ -68,7 +71,9 @@ impl Template {
     /// A text without placeholders.
     #[must_use]
     pub fn literal(text: &str) -> Template {
-        Template { parts: vec![Part::Text(text.to_owned())] }
+        Template {
+            parts: vec![Part::Text(text.to_owned())],
+        }
     }
 
     /// The names that it needs, in order, repeated where they repeat.
@@ -165,14 +170,16 @@ impl JsonTemplate {
                 serde_json::Value::String(text)
             }
             JsonTemplate::List(items) => serde_json::Value::Array(
-                items.iter().map(|item| item.render(value)).collect::<Result<_, _>>()?,
+                items
+                    .iter()
+                    .map(|item| item.render(value))
+                    .collect::<Result<_, _>>()?,
             ),
             JsonTemplate::Map(entries) => serde_json::Value::Object(
-                entries.iter().map(|(key, item)| Ok((key.clone(), item.render(value)?))).collect::<Result<
-                    _,
-                    UnknownName,
-                >>(
-                )?,
+                entries
+                    .iter()
+                    .map(|(key, item)| Ok((key.clone(), item.render(value)?)))
+                    .collect::<Result<_, UnknownName>>()?,
             ),
         })
     }
@@ -187,7 +194,10 @@ impl JsonTemplate {
                 JsonTemplate::List(items.iter().map(|item| item.resolve(value)).collect())
             }
             JsonTemplate::Map(entries) => JsonTemplate::Map(
-                entries.iter().map(|(key, item)| (key.clone(), item.resolve(value))).collect(),
+                entries
+                    .iter()
+                    .map(|(key, item)| (key.clone(), item.resolve(value)))
+                    .collect(),
             ),
         }
     }
