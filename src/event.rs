@@ -293,6 +293,19 @@ pub enum Event {
     },
     /// A message arrived at a hub's command topic that carries no id of this run.
     Foreign { group: u16, at: Offset },
+    /// The connection over which issuers publish commands changed; `device` is the row in `Target::devices`.
+    Publisher {
+        device: u16,
+        change: HubChange,
+        at: Offset,
+    },
+    /// An MQTT packet of that connection was written (`sent`) or read.
+    PublisherPacket {
+        device: u16,
+        kind: PacketKind,
+        sent: bool,
+        at: Offset,
+    },
     /// A step in the life of a command.
     Command {
         id: CommandId,

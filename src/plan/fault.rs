@@ -2,6 +2,7 @@
 
 use super::target::Request;
 use super::template::{JsonTemplate, Template};
+use crate::dice::Dice;
 use std::time::Duration;
 
 /// Something the agents do, or the target is asked to do.
@@ -38,6 +39,30 @@ pub struct Disconnect {
     /// How long a dropped hub stays away before its reconnect policy starts.
     pub away: Duration,
 }
+
+impl Disconnect {
+    /// Which of `count` hubs are dropped, in order, with the time of each from the trigger's own.
+    ///
+    /// Exactly the share, rounded to whole hubs; a random choice without replacement under `seed`, spread evenly over `within`.
+    #[must_use]
+    pub fn drops(&self, seed: u64, count: u32) -> Vec<(u32, Duration)> {
+        let chosen = (f64::from(count) * self.share.clamp(0.0, 1.0)).round() as u32;
+        let mut order: Vec<(u64, u32)> = (0..count)
+            .map(|index| (Dice::named(seed, PURPOSE, u64::from(index)).bits(), index))
+            .collect();
+        order.sort_unstable();
+        order.truncate(chosen as usize);
+        let step = self.within.checked_div(chosen).unwrap_or_default();
+        order
+            .into_iter()
+            .zip(0..)
+            .map(|((_, index), place)| (index, step * place))
+            .collect()
+    }
+}
+
+/// Keeps the choice of hubs apart from other draws under the same seed: "drop" in ASCII.
+const PURPOSE: u64 = 0x6472_6f70;
 
 /// How a session ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,1 +1,3 @@
 //! What several areas of the tests share: peers that are started, waits on a value with a limit.
+
+pub mod service;
