@@ -9,6 +9,7 @@ pub mod fault;
 pub mod fleet;
 pub mod json_path;
 pub mod operation;
+pub mod signal;
 pub mod target;
 pub mod template;
 

@@ -32,7 +32,11 @@ pub struct Sources {
 /// Every problem of every file, each with its place and a remedy.
 pub fn read(sources: &Sources) -> Result<Plan, Problems> {
     let mut problems = Problems::default();
-    problems.add(Problem::of_file(&sources.profile, "profiles can't be read yet", None));
+    problems.add(Problem::of_file(
+        &sources.profile,
+        "profiles can't be read yet",
+        None,
+    ));
     Err(problems)
 }
 

@@ -36,7 +36,13 @@ impl Problem {
     /// A problem of a file as a whole.
     #[must_use]
     pub fn of_file(file: &Path, message: &str, help: Option<String>) -> Problem {
-        Problem { path: String::new(), message: message.to_owned(), file: file.to_owned(), spot: None, help }
+        Problem {
+            path: String::new(),
+            message: message.to_owned(),
+            file: file.to_owned(),
+            spot: None,
+            help,
+        }
     }
 }
 
@@ -53,9 +59,17 @@ impl fmt::Display for Problem {
             None => writeln!(formatter, "  --> {file}")?,
             Some(spot) => {
                 margin = " ".repeat(spot.line.to_string().len());
-                writeln!(formatter, "{margin} --> {file}:{}:{}", spot.line, spot.column)?;
+                writeln!(
+                    formatter,
+                    "{margin} --> {file}:{}:{}",
+                    spot.line, spot.column
+                )?;
                 let (text, before) = spot.excerpt();
-                writeln!(formatter, "{margin} |\n{} | {text}\n{margin} | {before}^", spot.line)?;
+                writeln!(
+                    formatter,
+                    "{margin} |\n{} | {text}\n{margin} | {before}^",
+                    spot.line
+                )?;
             }
         }
         if let Some(help) = &self.help {
@@ -68,16 +82,30 @@ impl fmt::Display for Problem {
 impl Spot {
     /// The part of the line to show, and what stands below it before the caret (tabs kept, so that it lines up).
     fn excerpt(&self) -> (String, String) {
-        let characters: Vec<char> =
-            self.text.chars().map(|c| if c.is_control() && c != '\t' { '\u{b7}' } else { c }).collect();
+        let characters: Vec<char> = self
+            .text
+            .chars()
+            .map(|c| {
+                if c.is_control() && c != '\t' {
+                    '\u{b7}'
+                } else {
+                    c
+                }
+            })
+            .collect();
         let column = self.column.saturating_sub(1).min(characters.len());
         let first = column.saturating_sub(SHOWN_BEFORE);
         let last = characters.len().min(column + SHOWN_AFTER);
-        let before = characters[first..column].iter().map(|c| if *c == '\t' { '\t' } else { ' ' });
+        let before = characters[first..column]
+            .iter()
+            .map(|c| if *c == '\t' { '\t' } else { ' ' });
         let lead = if first > 0 { "…" } else { "" };
         let trail = if last < characters.len() { "…" } else { "" };
         let shown: String = characters[first..last].iter().collect();
-        (format!("{lead}{shown}{trail}"), lead.chars().map(|_| ' ').chain(before).collect())
+        (
+            format!("{lead}{shown}{trail}"),
+            lead.chars().map(|_| ' ').chain(before).collect(),
+        )
     }
 }
 
