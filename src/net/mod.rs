@@ -3,5 +3,7 @@
 pub mod clock;
 pub mod connect;
 pub mod hosts;
+pub mod http;
 pub mod limits;
 mod resolve;
+pub mod secrets;

@@ -1,0 +1,329 @@
+//! HTTP as every part of the tool speaks it: one kind of client, one way to send a request, one list of ways to fail.
+//!
+//! Decides what the wire sees: no proxy of the environment, no redirect followed, no request sent twice, no compression, no
+//! host that the target file does not name. Knows neither agents nor schedules.
+
+use super::hosts::{Endpoint, HostError, Hosts};
+use crate::event::Outcome;
+use crate::plan::target::{Method, Request};
+use nix::errno::Errno;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use reqwest::{Client, RequestBuilder, Response, Url};
+use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An answer with a longer body breaks the protocol: nobody here needs it, and a run must not grow with it.
+pub const LONGEST_BODY_BYTES: usize = 16 << 20;
+
+/// A client for the hosts of one target. Copies share its connections.
+#[derive(Clone)]
+pub struct Http {
+    client: Client,
+    hosts: Arc<Hosts>,
+}
+
+/// A client that can't be made.
+#[derive(Debug, thiserror::Error)]
+#[error("can't set up an HTTP client: {0}")]
+pub struct NoClient(#[from] reqwest::Error);
+
+/// A request that can't leave.
+#[derive(Debug, thiserror::Error)]
+pub enum CannotSend {
+    #[error(transparent)]
+    UnknownName(#[from] crate::plan::template::UnknownName),
+    #[error("`{0}` is no http or https address")]
+    BadAddress(String),
+    #[error(
+        "the value of the header {0} can't be sent: it holds a line break or a control character"
+    )]
+    BadHeader(String),
+    #[error(transparent)]
+    Host(#[from] HostError),
+}
+
+/// What came of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The status, or the class of what went wrong; never `Ok`, `Declined` or `Refused`, which are a matter of the reader.
+    pub result: Result<u16, Outcome>,
+    /// The whole body; empty where there is none.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    fn failed(outcome: Outcome) -> Answer {
+        Answer {
+            result: Err(outcome),
+            body: Vec::new(),
+        }
+    }
+}
+
+impl Http {
+    /// A client that contacts only `hosts` and keeps up to `idle_connections` open for reuse. `connect_timeout` bounds name
+    /// look-up, TCP and TLS; the time for a whole request is given with each one.
+    ///
+    /// # Errors
+    /// If the TLS library can't be set up.
+    pub fn new(
+        hosts: Arc<Hosts>,
+        idle_connections: usize,
+        connect_timeout: Duration,
+    ) -> Result<Http, NoClient> {
+        let resolver = Arc::new(OnlyTheTarget {
+            hosts: Arc::clone(&hosts),
+        });
+        let client = Client::builder()
+            .user_agent(concat!("rushhour/", env!("CARGO_PKG_VERSION")))
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .retry(reqwest::retry::never())
+            // Features of other crates in the build turn these on.
+            .no_gzip()
+            .no_brotli()
+            .no_zstd()
+            .no_deflate()
+            .http1_only()
+            .tcp_nodelay(true)
+            .connect_timeout(connect_timeout)
+            .pool_max_idle_per_host(idle_connections)
+            .dns_resolver(resolver)
+            .build()?;
+        Ok(Http { client, hosts })
+    }
+
+    /// The client, for code that sends the requests of [`Http::prepare`] itself.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The request with its placeholders replaced by what `value` knows; inside the address every value is percent-encoded.
+    /// It gives up `timeout` after it was sent if the answer's last byte has not arrived by then.
+    ///
+    /// # Errors
+    /// If a name is unknown, or the address or a header can't be sent, or the host is not one of the target.
+    pub fn prepare(
+        &self,
+        request: &Request,
+        value: &mut dyn FnMut(&str, &mut String) -> bool,
+        timeout: Duration,
+    ) -> Result<RequestBuilder, CannotSend> {
+        let mut text = String::new();
+        let mut plain = String::new();
+        request.url.render_into(&mut text, |name, out| {
+            plain.clear();
+            let known = value(name, &mut plain);
+            percent_encode(&plain, out);
+            known
+        })?;
+        let mut builder = self
+            .client
+            .request(method(request.method), self.address(&text)?)
+            .timeout(timeout);
+        for (name, template) in &request.headers {
+            plain.clear();
+            template.render_into(&mut plain, &mut *value)?;
+            builder = builder.header(header_name(name)?, header_value(name, &plain)?);
+        }
+        if let Some(template) = &request.bearer {
+            plain.clear();
+            plain.push_str("Bearer ");
+            template.render_into(&mut plain, &mut *value)?;
+            builder = builder.header("authorization", header_value("authorization", &plain)?);
+        }
+        if let Some(json) = &request.json {
+            let body = json.render(value)?.to_string();
+            if !request
+                .headers
+                .iter()
+                .any(|(name, _)| name.eq_ignore_ascii_case("content-type"))
+            {
+                builder = builder.header(CONTENT_TYPE, "application/json");
+            }
+            builder = builder.body(body);
+        }
+        Ok(builder)
+    }
+
+    /// Sends a request and reads its whole answer within `timeout`.
+    pub async fn perform(
+        &self,
+        request: &Request,
+        value: &mut dyn FnMut(&str, &mut String) -> bool,
+        timeout: Duration,
+    ) -> Answer {
+        match self.prepare(request, value, timeout) {
+            Ok(builder) => receive(builder.send().await).await,
+            Err(_) => Answer::failed(Outcome::NotSent),
+        }
+    }
+
+    /// Gets one address as it stands within `timeout`.
+    pub async fn get(&self, address: &str, timeout: Duration) -> Answer {
+        match self.address(address) {
+            Ok(address) => receive(self.client.get(address).timeout(timeout).send().await).await,
+            Err(_) => Answer::failed(Outcome::NotSent),
+        }
+    }
+
+    /// The address, if it may be contacted. Hosts that are written as numbers never reach the resolver, so this is the check
+    /// for them.
+    fn address(&self, text: &str) -> Result<Url, CannotSend> {
+        let bad = || CannotSend::BadAddress(text.to_owned());
+        let address = Url::parse(text).map_err(|_| bad())?;
+        let host = address.host_str().ok_or_else(bad)?;
+        let port = address.port_or_known_default().ok_or_else(bad)?;
+        self.hosts.permit(&Endpoint::new(host, port))?;
+        Ok(address)
+    }
+}
+
+/// Reads the whole body of what `sent` became.
+pub async fn receive(sent: Result<Response, reqwest::Error>) -> Answer {
+    let mut response = match sent {
+        Ok(response) => response,
+        Err(error) => return Answer::failed(outcome(&error)),
+    };
+    let status = response.status().as_u16();
+    let mut body = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) if body.len() + chunk.len() <= LONGEST_BODY_BYTES => {
+                body.extend_from_slice(&chunk);
+            }
+            Ok(Some(_)) => return Answer::failed(Outcome::Protocol),
+            Ok(None) => {
+                return Answer {
+                    result: Ok(status),
+                    body,
+                };
+            }
+            Err(error) => return Answer::failed(outcome(&error)),
+        }
+    }
+}
+
+/// The class of an error, by what lies at its bottom.
+#[must_use]
+pub fn outcome(error: &reqwest::Error) -> Outcome {
+    let cause = Cause::of(error);
+    if cause.is_shortage || error.is_builder() {
+        return Outcome::NotSent;
+    }
+    if error.is_timeout() {
+        return Outcome::TimedOut;
+    }
+    if cause.is_closed {
+        return Outcome::Reset;
+    }
+    if error.is_connect() && !cause.is_malformed {
+        return Outcome::Unreachable;
+    }
+    Outcome::Protocol
+}
+
+/// What the chain of an error's sources says.
+#[derive(Default)]
+struct Cause {
+    /// This machine has no socket, port or buffer left.
+    is_shortage: bool,
+    /// The peer closed or reset the connection.
+    is_closed: bool,
+    /// Something arrived that is no HTTP or TLS.
+    is_malformed: bool,
+}
+
+impl Cause {
+    fn of(error: &reqwest::Error) -> Cause {
+        let mut cause = Cause::default();
+        let mut source: Option<&(dyn Error + 'static)> = Some(error);
+        while let Some(here) = source {
+            if let Some(io) = here.downcast_ref::<io::Error>() {
+                cause.is_shortage |= io.raw_os_error().is_some_and(is_shortage);
+                cause.is_closed |= matches!(
+                    io.kind(),
+                    io::ErrorKind::ConnectionReset
+                        | io::ErrorKind::ConnectionAborted
+                        | io::ErrorKind::BrokenPipe
+                        | io::ErrorKind::UnexpectedEof
+                );
+                cause.is_malformed |= io.kind() == io::ErrorKind::InvalidData;
+            }
+            if let Some(http) = here.downcast_ref::<hyper::Error>() {
+                cause.is_malformed |= http.is_parse();
+                // Closed before the answer, or found closed when the request was handed to it.
+                cause.is_closed |=
+                    http.is_incomplete_message() || http.is_canceled() || http.is_closed();
+            }
+            source = here.source();
+        }
+        cause
+    }
+}
+
+fn is_shortage(code: i32) -> bool {
+    matches!(
+        Errno::from_raw(code),
+        Errno::EMFILE | Errno::ENFILE | Errno::EADDRNOTAVAIL | Errno::ENOBUFS | Errno::ENOMEM
+    )
+}
+
+/// Resolves names of the target file and nothing else.
+struct OnlyTheTarget {
+    hosts: Arc<Hosts>,
+}
+
+impl Resolve for OnlyTheTarget {
+    fn resolve(&self, name: Name) -> Resolving {
+        let hosts = Arc::clone(&self.hosts);
+        Box::pin(async move {
+            let addresses = hosts.addresses(name.as_str()).await?;
+            // The port of the address wins over this one.
+            let addresses: Vec<SocketAddr> = addresses
+                .iter()
+                .map(|address| SocketAddr::new(*address, 0))
+                .collect();
+            Ok(Box::new(addresses.into_iter()) as Addrs)
+        })
+    }
+}
+
+fn method(method: Method) -> reqwest::Method {
+    match method {
+        Method::Get => reqwest::Method::GET,
+        Method::Post => reqwest::Method::POST,
+        Method::Put => reqwest::Method::PUT,
+        Method::Patch => reqwest::Method::PATCH,
+        Method::Delete => reqwest::Method::DELETE,
+    }
+}
+
+fn header_name(name: &str) -> Result<HeaderName, CannotSend> {
+    HeaderName::from_bytes(name.as_bytes()).map_err(|_| CannotSend::BadHeader(name.to_owned()))
+}
+
+fn header_value(name: &str, value: &str) -> Result<HeaderValue, CannotSend> {
+    HeaderValue::from_str(value).map_err(|_| CannotSend::BadHeader(name.to_owned()))
+}
+
+/// Appends `text` with everything but the unreserved characters of RFC 3986 §2.3 percent-encoded, so that a value stays one
+/// segment of a path or one value of a query.
+pub fn percent_encode(text: &str, out: &mut String) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push('%');
+            out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            out.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+    }
+}
