@@ -7,8 +7,9 @@ use super::hosts::Peer;
 use crate::event::Outcome;
 use nix::libc;
 use nix::sys::socket::{setsockopt, sockopt};
+use socket2::SockRef;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr};
 use tokio::net::{TcpSocket, TcpStream};
 
 /// Source addresses used towards the loopback network, where every address of 127.0.0.0/8 is ours.
@@ -62,6 +63,13 @@ pub async fn connect(peer: Peer, source: Source) -> io::Result<TcpStream> {
         socket.bind(SocketAddr::from((from, 0)))?;
     }
     socket.connect(address).await
+}
+
+/// Ends the connection with FIN, after what was written.
+pub fn close(stream: TcpStream) {
+    // A plain close would send RST if something of the peer's is unread. No shutdown is needed if there is no connection.
+    let _ = SockRef::from(&stream).shutdown(Shutdown::Write);
+    drop(stream);
 }
 
 /// Ends the connection with RST: nothing lingers in FIN or TIME_WAIT states, and what the peer has sent is thrown away.

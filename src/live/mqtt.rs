@@ -1,0 +1,198 @@
+//! One MQTT 3.1.1 connection: packets in and out over a socket.
+//!
+//! Knows neither agents nor topics. While nothing is half read or half written it holds nothing but the socket: a fleet of
+//! hubs is mostly idle, and a buffer each would cost more than everything else.
+
+mod frames;
+
+use crate::event::{Outcome, PacketKind};
+use crate::net::connect;
+use bytes::BytesMut;
+pub(super) use rumqttc::mqttbytes::QoS;
+pub(super) use rumqttc::mqttbytes::v4::Packet;
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
+
+/// Bytes read from the socket at once.
+const READ_BYTES: usize = 8 * 1024;
+
+/// Why a connection is at its end.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The peer closed it.
+    Closed,
+    /// The operating system reported an error.
+    Failed(io::Error),
+    /// The peer sent what MQTT 3.1.1 forbids.
+    Malformed,
+    /// CONNACK with a return code other than 0.
+    Refused(u8),
+}
+
+impl End {
+    pub(super) fn outcome(&self) -> Outcome {
+        match self {
+            End::Closed => Outcome::Reset,
+            // There was a connection, so it is lost, whatever the reason.
+            End::Failed(error) => match connect::outcome(error) {
+                Outcome::Unreachable => Outcome::Reset,
+                other => other,
+            },
+            End::Malformed => Outcome::Protocol,
+            End::Refused(code) => Outcome::Refused(u16::from(*code)),
+        }
+    }
+}
+
+/// A socket that speaks MQTT.
+#[derive(Debug)]
+pub(super) struct Connection {
+    stream: TcpStream,
+    /// Only while something is half read or half written.
+    pending: Option<Box<Pending>>,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    unread: BytesMut,
+    unsent: BytesMut,
+}
+
+impl Connection {
+    pub(super) fn new(stream: TcpStream) -> Connection {
+        Connection {
+            stream,
+            pending: None,
+        }
+    }
+
+    /// Hands a packet to the socket; what does not fit follows when there is room.
+    pub(super) fn send(&mut self, packet: &Packet) -> Result<(), End> {
+        let mut bytes = BytesMut::with_capacity(packet.size());
+        packet
+            .write(&mut bytes, usize::MAX)
+            .map_err(|error| End::Failed(io::Error::other(error)))?;
+        if let Some(pending) = self
+            .pending
+            .as_mut()
+            .filter(|pending| !pending.unsent.is_empty())
+        {
+            pending.unsent.extend_from_slice(&bytes);
+            return Ok(());
+        }
+        let written = match self.stream.try_write(&bytes) {
+            Ok(written) => written,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(error) => return Err(End::Failed(error)),
+        };
+        if written < bytes.len() {
+            let rest = bytes.split_off(written);
+            self.pending.get_or_insert_default().unsent = rest;
+        }
+        Ok(())
+    }
+
+    /// Appends the packets that arrive; ready when there is at least one, or with the end of the connection. Packets that
+    /// came before the end are in `out` then.
+    pub(super) fn poll_receive(
+        &mut self,
+        context: &mut Context<'_>,
+        out: &mut Vec<Packet>,
+    ) -> Poll<Result<(), End>> {
+        self.poll_flush(context)?;
+        loop {
+            let mut space = [MaybeUninit::<u8>::uninit(); READ_BYTES];
+            let mut read = ReadBuf::uninit(&mut space);
+            if let Err(error) = ready!(Pin::new(&mut self.stream).poll_read(context, &mut read)) {
+                return Poll::Ready(Err(End::Failed(error)));
+            }
+            if read.filled().is_empty() {
+                return Poll::Ready(Err(End::Closed));
+            }
+            let mut bytes = match &mut self.pending {
+                Some(pending) => std::mem::take(&mut pending.unread),
+                None => BytesMut::new(),
+            };
+            // A buffer of just this size: a payload that is kept pins no more than that.
+            bytes.extend_from_slice(read.filled());
+            let result = frames::split(&mut bytes, out);
+            self.keep_unread(bytes);
+            match result {
+                Ok(()) if out.is_empty() => {}
+                other => return Poll::Ready(other),
+            }
+        }
+    }
+
+    /// Sends FIN, after what was written.
+    pub(super) fn close(self) {
+        connect::close(self.stream);
+    }
+
+    /// Sends RST.
+    pub(super) fn reset(self) {
+        connect::reset(self.stream);
+    }
+
+    fn poll_flush(&mut self, context: &mut Context<'_>) -> Result<(), End> {
+        while let Some(pending) = self
+            .pending
+            .as_mut()
+            .filter(|pending| !pending.unsent.is_empty())
+        {
+            match self.stream.poll_write_ready(context) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(result) => result.map_err(End::Failed)?,
+            }
+            match self.stream.try_write(&pending.unsent) {
+                Ok(written) => drop(pending.unsent.split_to(written)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(End::Failed(error)),
+            }
+        }
+        self.forget_empty();
+        Ok(())
+    }
+
+    fn keep_unread(&mut self, bytes: BytesMut) {
+        if bytes.is_empty() {
+            self.forget_empty();
+        } else {
+            self.pending.get_or_insert_default().unread = bytes;
+        }
+    }
+
+    fn forget_empty(&mut self) {
+        self.pending
+            .take_if(|pending| pending.unread.is_empty() && pending.unsent.is_empty());
+    }
+}
+
+/// The kind of a packet, if it is one that is counted.
+pub(super) fn kind(packet: &Packet) -> Option<PacketKind> {
+    Some(match packet {
+        Packet::Connect(_) => PacketKind::Connect,
+        Packet::ConnAck(_) => PacketKind::ConnAck,
+        Packet::Publish(_) => PacketKind::Publish,
+        Packet::PubAck(_) => PacketKind::PubAck,
+        Packet::Subscribe(_) => PacketKind::Subscribe,
+        Packet::SubAck(_) => PacketKind::SubAck,
+        Packet::PingReq => PacketKind::PingReq,
+        Packet::PingResp => PacketKind::PingResp,
+        Packet::Disconnect => PacketKind::Disconnect,
+        _ => return None,
+    })
+}
+
+/// The level of a plan's `qos`, which is 0 or 1.
+pub(super) fn level(qos: u8) -> QoS {
+    if qos == 0 {
+        QoS::AtMostOnce
+    } else {
+        QoS::AtLeastOnce
+    }
+}

@@ -1,0 +1,366 @@
+//! Commands that issuers publish to the broker of a device.
+//!
+//! One connection of our own per shard. Not rumqttc's event loop: that one repeats unacknowledged publishes after a reconnect
+//! without saying so, while here every attempt is the issuer's own and a lost connection ends it.
+
+use super::mqtt::{Connection, End, Packet, kind, level};
+use super::shards::{Shards, greeting};
+use crate::dice::Dice;
+use crate::event::{Event, HubChange, Outcome, Sink};
+use crate::net::clock::Clock;
+use crate::net::connect::{Source, connect, outcome};
+use crate::net::hosts::{HostError, Hosts, Peer};
+use crate::plan::Plan;
+use rumqttc::mqttbytes::v4::{ConnectReturnCode, Publish};
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// Of connecting, of CONNACK, of PINGRESP.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// PINGREQ follows after this long without one.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// The longest wait before the next connect; drawn anew each time (full jitter).
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// The first of these waits is drawn below this.
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+/// Publishes that wait for the connection's task; more make their issuers wait.
+const WAITING: usize = 4_096;
+
+/// Publishes for issuers; clones share the connections. They end when the last clone is dropped.
+#[derive(Clone)]
+pub struct Publisher {
+    shards: Arc<Shards>,
+    lines: Vec<Line>,
+}
+
+/// The way to the task of one shard's connection.
+#[derive(Clone)]
+struct Line {
+    requests: mpsc::Sender<Request>,
+    stands: watch::Receiver<bool>,
+}
+
+struct Request {
+    publish: Publish,
+    answer: oneshot::Sender<Outcome>,
+}
+
+impl Publisher {
+    /// Starts connecting to every shard of `device`, a row of the target's devices. Every packet is told to `sink`.
+    ///
+    /// # Errors
+    /// If a shard must not be contacted.
+    pub async fn start(
+        plan: &Arc<Plan>,
+        device: usize,
+        hosts: &Hosts,
+        clock: Clock,
+        run_tag: &str,
+        sink: &Sink,
+    ) -> Result<Publisher, HostError> {
+        let shards = Arc::new(Shards::of(&plan.target.devices[device], hosts).await?);
+        let lines = (0..shards.count()).map(|shard| {
+            let (requests, receiver) = mpsc::channel(WAITING);
+            let (stand, stands) = watch::channel(false);
+            let name = format!("{run_tag}-issuers-{device}-{shard}");
+            let peer = shards.peer(shard, 0);
+            let task = Task {
+                plan: Arc::clone(plan),
+                device,
+                name,
+                clock,
+                sink: Arc::clone(sink),
+                stand,
+                dice: Dice::named(plan.seed, WAITS, shard as u64),
+                next_packet: 0,
+                unanswered: HashMap::new(),
+            };
+            tokio::spawn(task.run(peer, receiver));
+            Line { requests, stands }
+        });
+        Ok(Publisher {
+            lines: lines.collect(),
+            shards,
+        })
+    }
+
+    /// Waits until every shard has accepted the connection; false if one has not within `limit`.
+    pub async fn stands(&self, limit: Duration) -> bool {
+        let all = async {
+            for line in &self.lines {
+                if line
+                    .stands
+                    .clone()
+                    .wait_for(|stands| *stands)
+                    .await
+                    .is_err()
+                {
+                    return false;
+                }
+            }
+            true
+        };
+        timeout(limit, all).await.unwrap_or(false)
+    }
+
+    /// Publishes on the shard of the hub `serial`, once. QoS 0 is `Ok` when it is handed to the socket, QoS 1 at its PUBACK;
+    /// `Unreachable` while there is no connection, `Reset` if it ends before the PUBACK. The caller limits the time: dropping
+    /// the future gives the attempt up.
+    pub async fn publish(&self, serial: &str, topic: String, qos: u8, payload: Vec<u8>) -> Outcome {
+        let Some(line) = self.lines.get(self.shards.of_serial(serial)) else {
+            return Outcome::NotSent;
+        };
+        let (answer, outcome) = oneshot::channel();
+        let publish = Publish::new(topic, level(qos), payload);
+        if line
+            .requests
+            .send(Request { publish, answer })
+            .await
+            .is_err()
+        {
+            return Outcome::NotSent;
+        }
+        outcome.await.unwrap_or(Outcome::Reset)
+    }
+}
+
+/// Keeps these draws apart from others under the same seed: "publ" in ASCII.
+const WAITS: u64 = 0x7075_626c;
+
+/// The connection of one shard.
+struct Task {
+    plan: Arc<Plan>,
+    /// Row in the target's devices.
+    device: usize,
+    /// Client id, and what `<serial>` stands for in user name and password.
+    name: String,
+    clock: Clock,
+    sink: Sink,
+    stand: watch::Sender<bool>,
+    dice: Dice,
+    next_packet: u16,
+    /// QoS 1 publishes without PUBACK, by packet id.
+    unanswered: HashMap<u16, oneshot::Sender<Outcome>>,
+}
+
+impl Task {
+    async fn run(mut self, peer: Option<Peer>, mut requests: mpsc::Receiver<Request>) {
+        let Some(peer) = peer else { return };
+        let mut failures = 0_u32;
+        loop {
+            match self.open(peer, &mut requests).await {
+                Ok(Some(mut connection)) => {
+                    failures = 0;
+                    self.stand.send_replace(true);
+                    self.change(HubChange::Connected);
+                    let over = self.serve(&mut connection, &mut requests).await;
+                    self.stand.send_replace(false);
+                    for (_, answer) in self.unanswered.drain() {
+                        // Whoever gave up no longer listens.
+                        let _ = answer.send(Outcome::Reset);
+                    }
+                    if over {
+                        let _ = self.send(&mut connection, &Packet::Disconnect);
+                        connection.close();
+                        self.change(HubChange::Left);
+                        return;
+                    }
+                    self.change(HubChange::Lost);
+                }
+                Ok(None) => return,
+                Err(_) => failures = failures.saturating_add(1),
+            }
+            let limit = FIRST_WAIT
+                .saturating_mul(1 << failures.min(16))
+                .min(LONGEST_WAIT);
+            let until = Instant::now() + self.dice.between(Duration::ZERO, limit);
+            if refuse(&mut requests, async { sleep_until(until).await })
+                .await
+                .is_none()
+            {
+                return;
+            }
+        }
+    }
+
+    /// Connects and is accepted; `None` if nobody publishes any more.
+    async fn open(
+        &mut self,
+        peer: Peer,
+        requests: &mut mpsc::Receiver<Request>,
+    ) -> Result<Option<Connection>, Outcome> {
+        let attempt = timeout(TIMEOUT, self.introduce(peer));
+        match refuse(requests, attempt).await {
+            None => Ok(None),
+            Some(result) => result.map_err(|_| Outcome::TimedOut)?.map(Some),
+        }
+    }
+
+    async fn introduce(&self, peer: Peer) -> Result<Connection, Outcome> {
+        let stream = connect(peer, Source::System)
+            .await
+            .map_err(|error| outcome(&error))?;
+        self.change(HubChange::Opened);
+        let mut connection = Connection::new(stream);
+        let device = &self.plan.target.devices[self.device];
+        let mut greeting = greeting(device, self.name.clone(), &self.name, KEEP_ALIVE * 2);
+        if let Packet::Connect(connect) = &mut greeting {
+            // It subscribes to nothing, so a session has nothing to keep.
+            connect.clean_session = true;
+        }
+        self.send(&mut connection, &greeting)
+            .map_err(|end| end.outcome())?;
+        let mut packets = Vec::new();
+        let ended = poll_fn(|context| connection.poll_receive(context, &mut packets)).await;
+        match packets.first() {
+            Some(packet @ Packet::ConnAck(answer)) => {
+                self.count(packet, false);
+                if answer.code != ConnectReturnCode::Success {
+                    return Err(Outcome::Refused(answer.code as u16));
+                }
+            }
+            Some(_) => return Err(Outcome::Protocol),
+            None => {}
+        }
+        ended.map_err(|end| end.outcome())?;
+        self.change(HubChange::Accepted);
+        Ok(connection)
+    }
+
+    /// Publishes until the connection ends (false) or nobody publishes any more (true).
+    async fn serve(
+        &mut self,
+        connection: &mut Connection,
+        requests: &mut mpsc::Receiver<Request>,
+    ) -> bool {
+        let mut next_ping = Instant::now() + KEEP_ALIVE;
+        let mut pong_until: Option<Instant> = None;
+        loop {
+            let mut packets = Vec::new();
+            let wake = pong_until.unwrap_or(next_ping);
+            tokio::select! {
+                biased;
+                ended = poll_fn(|context| connection.poll_receive(context, &mut packets)) => {
+                    for packet in &packets {
+                        self.count(packet, false);
+                        match packet {
+                            Packet::PubAck(answer) => {
+                                self.unanswered.remove(&answer.pkid).map(|waits| waits.send(Outcome::Ok));
+                            }
+                            Packet::PingResp => pong_until = None,
+                            _ => return false,
+                        }
+                    }
+                    if ended.is_err() {
+                        return false;
+                    }
+                }
+                () = sleep_until(wake) => {
+                    if pong_until.is_some() || self.send(connection, &Packet::PingReq).is_err() {
+                        return false;
+                    }
+                    next_ping = Instant::now() + KEEP_ALIVE;
+                    pong_until = Some(Instant::now() + TIMEOUT);
+                }
+                request = requests.recv() => match request {
+                    None => return true,
+                    Some(request) => if self.publish(connection, request).is_err() {
+                        return false;
+                    },
+                },
+            }
+        }
+    }
+
+    fn publish(&mut self, connection: &mut Connection, request: Request) -> Result<(), End> {
+        let Request {
+            mut publish,
+            answer,
+        } = request;
+        if answer.is_closed() {
+            // Given up while it waited.
+            return Ok(());
+        }
+        let acknowledged = publish.qos != level(0);
+        if acknowledged {
+            let Some(packet) = self.free_packet() else {
+                let _ = answer.send(Outcome::NotSent);
+                return Ok(());
+            };
+            publish.pkid = packet;
+        }
+        let packet = publish.pkid;
+        let sent = self.send(connection, &Packet::Publish(publish));
+        let outcome = match &sent {
+            Ok(()) if acknowledged => {
+                self.unanswered.insert(packet, answer);
+                return Ok(());
+            }
+            Ok(()) => Outcome::Ok,
+            Err(end) => end.outcome(),
+        };
+        let _ = answer.send(outcome);
+        sent
+    }
+
+    /// The next packet id without a publish under way; `None` if all 65,535 have one.
+    fn free_packet(&mut self) -> Option<u16> {
+        for _ in 0..u16::MAX {
+            self.next_packet = self.next_packet.checked_add(1).unwrap_or(1);
+            if !self.unanswered.contains_key(&self.next_packet) {
+                return Some(self.next_packet);
+            }
+        }
+        None
+    }
+
+    fn send(&self, connection: &mut Connection, packet: &Packet) -> Result<(), End> {
+        connection.send(packet)?;
+        self.count(packet, true);
+        Ok(())
+    }
+
+    fn count(&self, packet: &Packet, sent: bool) {
+        if let Some(kind) = kind(packet) {
+            (self.sink)(Event::PublisherPacket {
+                device: self.row(),
+                kind,
+                sent,
+                at: self.clock.now(),
+            });
+        }
+    }
+
+    fn change(&self, change: HubChange) {
+        (self.sink)(Event::Publisher {
+            device: self.row(),
+            change,
+            at: self.clock.now(),
+        });
+    }
+
+    fn row(&self) -> u16 {
+        u16::try_from(self.device).unwrap_or(u16::MAX)
+    }
+}
+
+/// Waits for `ready` while every publish is answered with `Unreachable`; `None` if nobody publishes any more.
+async fn refuse<T>(
+    requests: &mut mpsc::Receiver<Request>,
+    ready: impl Future<Output = T>,
+) -> Option<T> {
+    let mut ready = std::pin::pin!(ready);
+    loop {
+        tokio::select! {
+            biased;
+            result = &mut ready => return Some(result),
+            request = requests.recv() => {
+                let _ = request?.answer.send(Outcome::Unreachable);
+            }
+        }
+    }
+}

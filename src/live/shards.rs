@@ -1,0 +1,118 @@
+//! Which shard of a device's broker a hub belongs to, and how it introduces itself there.
+
+use super::mqtt::Packet;
+use crate::net::hosts::{Endpoint, HostError, Hosts, Peer};
+use crate::plan::Template;
+use crate::plan::target::{Device, Find};
+use rumqttc::mqttbytes::v4::{Connect, Login};
+use std::time::Duration;
+
+/// The permitted peers of each shard of a device, in the order of the file.
+#[derive(Debug)]
+pub(super) struct Shards {
+    peers: Vec<Vec<Peer>>,
+    find: Find,
+}
+
+impl Shards {
+    pub(super) async fn of(device: &Device, hosts: &Hosts) -> Result<Shards, HostError> {
+        let mut peers = Vec::new();
+        for (name, address) in &device.shards {
+            let text = address.to_string();
+            let endpoint = Endpoint::parse(&text).map_err(|why| HostError::BadAddress {
+                place: format!("devices.{}.shards.{name}", device.name),
+                text,
+                why,
+            })?;
+            peers.push(hosts.peers(&endpoint).await?);
+        }
+        Ok(Shards {
+            peers,
+            find: device.find.clone(),
+        })
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// The shard of the hub with this serial number.
+    pub(super) fn of_serial(&self, serial: &str) -> usize {
+        match &self.find {
+            Find::Balancer => 0,
+            Find::Hash(text) => {
+                let hash = fnv_1a(render(text, serial, None).as_bytes());
+                usize::try_from(hash % self.peers.len().max(1) as u64).unwrap_or_default()
+            }
+        }
+    }
+
+    /// The peer for the n-th client of a shard: clients spread over all addresses of a name.
+    pub(super) fn peer(&self, shard: usize, nth: u64) -> Option<Peer> {
+        let peers = self.peers.get(shard)?;
+        let place = usize::try_from(nth % peers.len().max(1) as u64).unwrap_or_default();
+        peers.get(place).copied()
+    }
+}
+
+/// A text of the target file for one client; `<command>` is known where there is one.
+pub(super) fn render(template: &Template, serial: &str, command: Option<&str>) -> String {
+    let mut text = String::new();
+    template
+        .render_into(&mut text, |name, out| value(name, serial, command, out))
+        .expect("names that nobody knows are refused when the target file is read");
+    text
+}
+
+/// Appends what a placeholder stands for; false if nobody knows it.
+pub(super) fn value(name: &str, serial: &str, command: Option<&str>, out: &mut String) -> bool {
+    let text = match name {
+        "serial" => Some(serial),
+        "command" => command,
+        _ => None,
+    };
+    out.push_str(text.unwrap_or_default());
+    text.is_some()
+}
+
+/// The CONNECT of a client. `serial` is what `<serial>` stands for in user name and password.
+pub(super) fn greeting(
+    device: &Device,
+    client_id: String,
+    serial: &str,
+    keep_alive: Duration,
+) -> Packet {
+    let mut connect = Connect::new(client_id);
+    // Whole seconds on the wire; rounded up, since 0 would mean none.
+    let seconds = keep_alive.as_secs() + u64::from(keep_alive.subsec_nanos() > 0);
+    connect.keep_alive = u16::try_from(seconds).unwrap_or(u16::MAX);
+    connect.clean_session = device.clean_start;
+    connect.login = device.username.as_ref().map(|username| Login {
+        username: render(username, serial, None),
+        password: device
+            .password
+            .as_ref()
+            .map_or_else(String::new, |password| render(password, serial, None)),
+    });
+    Packet::Connect(connect)
+}
+
+/// FNV-1a, 64 bits (Fowler, Noll, Vo): the hash by which target files say where a hub belongs.
+fn fnv_1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fnv_1a;
+
+    /// Vectors of the authors (draft-eastlake-fnv, appendix).
+    #[test]
+    fn hashes_as_the_authors_say() {
+        assert_eq!(fnv_1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv_1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv_1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+}
