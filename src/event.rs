@@ -194,13 +194,13 @@ pub enum CommandStep {
     Sent,
     /// The target said that it takes it.
     Accepted,
-    /// An attempt was refused or never reached the target.
+    /// An attempt was refused, or it left and never reached the target.
     Refused,
     /// An attempt ended without an answer: the target may have it.
     InDoubt,
     /// The target reported that its time to live had passed.
     Expired,
-    /// There was no room to send it.
+    /// The attempt that was just told as `Sent` never left: there was no room for it.
     NotSent,
     /// The issuer stopped trying without having been told yes.
     GaveUp,
@@ -263,7 +263,7 @@ pub enum Event {
         at: Offset,
         outcome: Outcome,
     },
-    /// The intended action ended after `attempts` attempts.
+    /// The intended action ended after `attempts` attempts (a journey: after so many requests; it has no `Attempted` of its own).
     Finished {
         operation: OperationId,
         due: Offset,

@@ -2,6 +2,39 @@
 //!
 //! An agent is a pure state machine: it is told what happened and answers with actions. It reads no clock, opens no socket
 //! and draws only from the dice that it is handed, so that the same agent runs over real sockets and in virtual time.
+//!
+//! # What a driver owes an agent
+//! - It makes one [`crate::dice::Dice::of`] per agent and hands in the same one every time; hub indices count from 0 within their
+//!   group, riders and issuers are the arrival number n (from 1) of their schedule.
+//! - It performs the actions in the order in which they stand in `out`, and tells [`Action::Tell`] to its sink unchanged.
+//! - A timer never fires before its offset. [`Action::WakeAt`] for a timer that runs moves it.
+//! - After [`Action::Close`] and after [`Input::Lost`] nothing of that connection is told any more, neither packets that had
+//!   been read nor its end (the stale events of an old connection are a known trap).
+//! - After [`Action::Done`] the agent is told nothing; if it is, it does nothing.
+//! - At the end of the run every agent that is not done is told [`Order::Stop`], also those that were never told `Due`.
+//!
+//! # Who tells which event
+//! Agents tell everything about their intended actions (`Started`, `Attempted`, `Answered`, `Finished`, `Unfinished`), `Hub`, `Command`
+//! and `Foreign`. Drivers tell `Packet`. The runner tells `Zero`, `LoadEnd` and `Mark`. Of the operations of the plan:
+//!
+//! | operation | told by | one action is |
+//! |---|---|---|
+//! | connect | hub | one outage: due when the policy let the first attempt go, attempts are its tries, `Ok` at SUBACK |
+//! | telemetry, answer | hub | one publish: `Ok` when `Published`, timed out after the group's timeout, reset with its session |
+//! | step | rider | one request step with its retries; the first is due with the journey, later ones when the one before ended |
+//! | journey | rider | no `Attempted` and `Answered` of its own; `attempts` in `Finished` are the requests of all its steps |
+//! | issue | issuer | handing one command over, due time to "accepted" |
+//! | command | nobody here | the ledger in `measure` derives it from the steps of the command |
+
+mod attempt;
+mod errand;
+pub mod hub;
+pub mod issuer;
+pub mod rider;
+
+pub use hub::{Hub, HubConfig};
+pub use issuer::{Issuer, IssuerConfig};
+pub use rider::{Rider, RiderConfig};
 
 use crate::dice::Dice;
 use crate::event::{CommandId, Event, Offset, Outcome};
@@ -10,7 +43,8 @@ use std::time::Duration;
 
 /// An agent decides; a driver performs its actions and tells it what came of them.
 pub trait Agent {
-    /// `input` happened at `now`; what to do is appended to `out`, in order.
+    /// `input` happened at `now`; what to do is appended to `out`, in order. `now` never runs backwards. An input that makes no sense
+    /// in the agent's state is ignored.
     fn on(
         &mut self,
         now: Offset,
@@ -28,7 +62,8 @@ pub struct Context<'a> {
 /// What a driver tells an agent.
 #[derive(Debug, Clone)]
 pub enum Input<'a> {
-    /// Its time has come; `due` is what the schedule said.
+    /// Its time has come; `due` is what the schedule said. Hub: the first connect, at [`HubConfig::first_connect`] after the fleet
+    /// began to connect. Rider, issuer: zero + `arrivals.due(n)`.
     Due { due: Offset },
     /// A timer that it asked for has run out.
     Timer(Timer),
@@ -38,7 +73,10 @@ pub enum Input<'a> {
     Accepted { session_present: bool },
     /// Hub: SUBACK granted every subscription.
     Subscribed,
-    /// Hub: the attempt to connect failed, or the session ended.
+    /// Hub: the attempt to connect failed, or the session ended, by the target or the network; the connection is gone already.
+    /// `Unreachable`: no TCP connection · `Refused(code)`: CONNACK with that return code, or SUBACK with 128 · `Reset`: the
+    /// connection ended (FIN, RST, broken pipe) · `Protocol`: bytes that are no MQTT, or a packet out of place · `NotSent`: no socket or
+    /// no port to be had on this machine.
     Lost { outcome: Outcome },
     /// Hub: PINGRESP arrived.
     Pong,
@@ -63,7 +101,12 @@ pub struct Reply<'a> {
 /// A status, or the class of what went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyResult {
+    /// An HTTP answer arrived whole. What it means is the agent's business.
     Status(u16),
+    /// Issuer by publish: the message is written (QoS 0) or has its PUBACK (QoS 1).
+    Accepted,
+    /// There is no answer: `TimedOut` after the request's timeout, `Unreachable`, `Reset`, `Protocol`, or `NotSent` if there was no room
+    /// under `max_in_flight` or no socket to be had here.
     Failed(Outcome),
 }
 
@@ -72,7 +115,7 @@ pub enum ReplyResult {
 pub enum Timer {
     /// Hub: time for the next attempt to connect.
     Connect,
-    /// Hub: the attempt to connect, PINGRESP or PUBACK is overdue.
+    /// Hub: the attempt to connect, PINGRESP or PUBACK may be overdue.
     Deadline,
     /// Hub: send PINGREQ.
     KeepAlive,
@@ -80,7 +123,8 @@ pub enum Timer {
     Telemetry,
     /// Hub: the oldest command under way has been acted on.
     Actuated,
-    /// Rider, issuer: think time or the wait before a retry is over.
+    /// Rider, issuer: think time or the wait before a retry is over. Nothing else is under way meanwhile, so the agent may be parked;
+    /// it counts under `max_in_flight` from `Request` to `Reply` only.
     Wait,
 }
 
@@ -89,26 +133,30 @@ pub enum Timer {
 pub enum Order {
     /// Hub: end the session this way, stay away so long, then reconnect by policy.
     Drop { how: How, away: Duration },
-    /// The run is over: end what can be ended, tell what is unfinished.
+    /// The run is over: end what can be ended, tell what is unfinished. `Done` follows.
     Stop,
 }
 
 /// What an agent wants done.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Hub: open a connection to its shard and send CONNECT.
+    /// Hub: open a connection to its shard and send CONNECT. `Opened`, `Accepted` follow, or `Lost` at any point. The agent keeps the time:
+    /// the driver sets no timeout of its own.
     Connect,
-    /// Hub: subscribe to the command topic.
+    /// Hub: subscribe to the command topic; `Subscribed` or `Lost` follows.
     Subscribe,
-    /// Hub: end the connection.
+    /// Hub: end the connection, also one that is only being opened. DISCONNECT is sent only in a session that was accepted. Nothing is
+    /// told back.
     Close(How),
-    /// Hub: send PINGREQ.
+    /// Hub: send PINGREQ; `Pong` follows.
     Ping,
-    /// Hub: publish; `Published` with this token follows.
+    /// Hub: publish; `Published` with this token follows. Tokens are not used twice in the life of a hub; the packet id is
+    /// the driver's business.
     Publish { token: u64, message: Message },
-    /// Rider, issuer: send the request of the agent's current step; `Reply` follows. The driver gives up after `timeout`.
+    /// Rider: send [`Rider::request`]. Issuer: send [`Issuer::send`]. Exactly one `Reply` follows, at once if it can't be sent. The
+    /// driver gives up after `timeout`, which covers connect, head and body.
     Request { timeout: Duration },
-    /// Call back with `Timer` at this offset.
+    /// Call back with `Timer` at this offset, or as soon after it as possible.
     WakeAt(Timer, Offset),
     /// The timer is no longer wanted.
     Cancel(Timer),
@@ -121,6 +169,8 @@ pub enum Action {
 /// What a hub publishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message {
+    /// `bytes` of the group's telemetry to the telemetry topic.
     Telemetry,
+    /// The answer body with `<command>` = [`CommandId::wire`] to the answer topic.
     Answer(CommandId),
 }

@@ -1,0 +1,469 @@
+//! What a hub decides: its session, its keep-alive, its telemetry, its answers and above all when it comes back.
+//!
+//! The first reconnect after a healthy session waits uniformly in [0, `first`); every later one waits by the retry policy. The backoff
+//! starts anew only after a session has lived for `healthy_after`: a hub that is accepted and thrown out at once goes on backing off,
+//! also across outages. (A reset on CONNACK is the classic mistake.)
+//!
+//! What the hub has under way besides its session is in [`super::errand`]. There are tens of thousands of hubs in a process, so a hub
+//! is small and owns no heap memory while it is idle; its serial number is rendered when a driver needs it.
+
+use super::attempt::Attempts;
+use super::errand::Errands;
+use super::issuer::hub_of;
+use super::{Action, Agent, Context, Input, Message, Order, Timer};
+use crate::event::{CommandId, CommandStep, Event, HubChange, Offset, OperationId, Outcome};
+use crate::plan::fault::How;
+use crate::plan::fleet::Reconnect;
+use crate::plan::{OperationKind, Plan};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What all hubs of a group share.
+#[derive(Debug)]
+pub struct HubConfig {
+    group: u16,
+    seed: u64,
+    count: u32,
+    connect: OperationId,
+    pub(super) telemetry: Option<OperationId>,
+    pub(super) answer: Option<OperationId>,
+    telemetry_every: Duration,
+    subscribes: bool,
+    connect_over: Duration,
+    keep_alive: Duration,
+    pub(super) timeout: Duration,
+    actuation: Duration,
+    reconnect: Reconnect,
+    /// By row of `Plan::issuers`: whether that group sends to this one.
+    issuers: Vec<bool>,
+}
+
+impl HubConfig {
+    /// The hubs of row `group` of `plan.hubs`.
+    #[must_use]
+    pub fn of(plan: &Plan, group: usize) -> HubConfig {
+        let hubs = &plan.hubs[group];
+        HubConfig {
+            group: u16::try_from(group).expect("a plan has fewer than 65,536 groups"),
+            seed: plan.seed,
+            count: hubs.count,
+            connect: plan
+                .operation(OperationKind::Connect { hubs: group })
+                .expect("the table of operations has `connect` for every group of hubs"),
+            telemetry: plan.operation(OperationKind::Telemetry { hubs: group }),
+            answer: plan.operation(OperationKind::Answer { hubs: group }),
+            telemetry_every: hubs
+                .telemetry
+                .map_or(Duration::ZERO, |telemetry| telemetry.every),
+            subscribes: plan.target.devices[hubs.device].command.is_some(),
+            connect_over: hubs.connect_over,
+            keep_alive: hubs.keep_alive,
+            timeout: hubs.timeout,
+            actuation: hubs.actuation,
+            reconnect: hubs.reconnect,
+            issuers: plan
+                .issuers
+                .iter()
+                .map(|issuers| issuers.to == group)
+                .collect(),
+        }
+    }
+
+    /// When hub `index` first connects, from the moment at which the fleet begins to: evenly over `connect_over`.
+    #[must_use]
+    pub fn first_connect(&self, index: u64) -> Duration {
+        let total_us = self.connect_over.as_micros();
+        let at_us = total_us * u128::from(index) / u128::from(self.count.max(1));
+        Duration::from_micros(u64::try_from(at_us).unwrap_or(u64::MAX))
+    }
+}
+
+/// One hub.
+#[derive(Debug)]
+pub struct Hub {
+    config: Arc<HubConfig>,
+    /// The current outage: its due time and its attempts to connect.
+    outage: Attempts,
+    /// When the session became `Connected`.
+    connected_at: Offset,
+    /// Waiting: when the next attempt is due.
+    connect_at: Offset,
+    telemetry_at: Offset,
+    /// When the PINGREQ that waits for its PINGRESP was sent.
+    pinged_at: Option<Offset>,
+    errands: Errands,
+    index: u32,
+    /// Attempts that failed and sessions that died young, since the last healthy session.
+    failures: u32,
+    state: State,
+    deadline_runs: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    /// For the next attempt to connect.
+    Waiting,
+    Opening,
+    Subscribing,
+    Connected,
+    Done,
+}
+
+impl Hub {
+    /// Hub `index` (from 0) of its group.
+    ///
+    /// # Panics
+    /// If `index` is not below the group's count.
+    #[must_use]
+    pub fn new(config: &Arc<HubConfig>, index: u64) -> Hub {
+        assert!(
+            index < u64::from(config.count),
+            "hub {index} of a group of {}",
+            config.count
+        );
+        Hub {
+            config: Arc::clone(config),
+            outage: Attempts::none(config.connect),
+            connected_at: Offset::ZERO,
+            connect_at: Offset::ZERO,
+            telemetry_at: Offset::ZERO,
+            pinged_at: None,
+            errands: Errands::default(),
+            index: u32::try_from(index).unwrap_or(u32::MAX),
+            failures: 0,
+            state: State::New,
+            deadline_runs: false,
+        }
+    }
+
+    /// Whether the hub counts as connected.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.state == State::Connected
+    }
+
+    fn tell(&self, change: HubChange, at: Offset, out: &mut Vec<Action>) {
+        out.push(Action::Tell(Event::Hub {
+            group: self.config.group,
+            change,
+            at,
+        }));
+    }
+
+    fn connect(&mut self, now: Offset, out: &mut Vec<Action>) {
+        self.state = State::Opening;
+        self.outage.attempt(now, out);
+        out.push(Action::Connect);
+        out.push(Action::WakeAt(
+            Timer::Deadline,
+            now.after(self.config.timeout),
+        ));
+    }
+
+    fn connected(&mut self, now: Offset, context: &mut Context<'_>, out: &mut Vec<Action>) {
+        self.state = State::Connected;
+        self.connected_at = now;
+        self.outage.answered(now, Outcome::Ok, out);
+        self.outage.finish(now, Outcome::Ok, out);
+        self.tell(HubChange::Connected, now, out);
+        out.push(Action::Cancel(Timer::Deadline));
+        self.deadline_runs = false;
+        self.pinged_at = None;
+        // Hubs that connect together must not ping and report together for the rest of the run.
+        if !self.config.keep_alive.is_zero() {
+            let phase = context.dice.between(Duration::ZERO, self.config.keep_alive);
+            out.push(Action::WakeAt(Timer::KeepAlive, now.after(phase)));
+        }
+        if self.config.telemetry.is_some() {
+            self.telemetry_at = now.after(
+                context
+                    .dice
+                    .between(Duration::ZERO, self.config.telemetry_every),
+            );
+            out.push(Action::WakeAt(Timer::Telemetry, self.telemetry_at));
+        }
+        self.actuated(now, out);
+    }
+
+    /// The attempt to connect failed; the next one is due `away` plus the policy's wait from now.
+    fn attempt_failed(
+        &mut self,
+        now: Offset,
+        outcome: Outcome,
+        away: Duration,
+        context: &mut Context<'_>,
+        out: &mut Vec<Action>,
+    ) {
+        self.outage.answered(now, outcome, out);
+        self.failures = self.failures.saturating_add(1);
+        out.push(Action::Cancel(Timer::Deadline));
+        if self.config.reconnect.retry.allows(self.outage.made()) {
+            self.wait(now.after(away), context, out);
+        } else {
+            self.outage.finish(now, outcome, out);
+            self.state = State::Done;
+            out.push(Action::Done);
+        }
+    }
+
+    /// The session ended after it had counted as connected.
+    fn session_ended(
+        &mut self,
+        now: Offset,
+        change: HubChange,
+        away: Duration,
+        context: &mut Context<'_>,
+        out: &mut Vec<Action>,
+    ) {
+        self.tell(change, now, out);
+        self.errands.session_ended(&self.config, now, out);
+        for timer in [Timer::Deadline, Timer::KeepAlive, Timer::Telemetry] {
+            out.push(Action::Cancel(timer));
+        }
+        self.failures = if now.since(self.connected_at) >= self.config.reconnect.healthy_after {
+            0
+        } else {
+            self.failures.saturating_add(1)
+        };
+        self.outage = self.outage.over();
+        self.wait(now.after(away), context, out);
+    }
+
+    fn wait(&mut self, from: Offset, context: &mut Context<'_>, out: &mut Vec<Action>) {
+        let Reconnect { retry, first, .. } = self.config.reconnect;
+        let wait = if self.failures == 0 {
+            self.outage.forget_waits();
+            context.dice.between(Duration::ZERO, first)
+        } else {
+            self.outage
+                .backoff(&retry.backoff, self.failures, context.dice)
+        };
+        self.connect_at = from.after(wait);
+        self.state = State::Waiting;
+        out.push(Action::WakeAt(Timer::Connect, self.connect_at));
+    }
+
+    fn lost(
+        &mut self,
+        now: Offset,
+        outcome: Outcome,
+        context: &mut Context<'_>,
+        out: &mut Vec<Action>,
+    ) {
+        match self.state {
+            State::Opening | State::Subscribing => {
+                self.attempt_failed(now, outcome, Duration::ZERO, context, out);
+            }
+            State::Connected => {
+                self.session_ended(now, HubChange::Lost, Duration::ZERO, context, out)
+            }
+            State::New | State::Waiting | State::Done => {}
+        }
+    }
+
+    fn dropped(
+        &mut self,
+        now: Offset,
+        how: How,
+        away: Duration,
+        context: &mut Context<'_>,
+        out: &mut Vec<Action>,
+    ) {
+        match self.state {
+            State::Opening | State::Subscribing => {
+                out.push(Action::Close(how));
+                self.attempt_failed(now, Outcome::Reset, away, context, out);
+            }
+            State::Connected => {
+                out.push(Action::Close(how));
+                self.session_ended(now, HubChange::Left, away, context, out);
+            }
+            // Already away: only longer.
+            State::Waiting if self.connect_at < now.after(away) => {
+                self.wait(now.after(away), context, out)
+            }
+            State::New | State::Waiting | State::Done => {}
+        }
+    }
+
+    fn stop(&mut self, now: Offset, out: &mut Vec<Action>) {
+        match self.state {
+            State::Connected => {
+                out.push(Action::Close(How::Disconnect));
+                self.errands.unfinished(&self.config, now, out);
+                self.tell(HubChange::Left, now, out);
+            }
+            State::Opening | State::Subscribing => {
+                out.push(Action::Close(How::Disconnect));
+                self.outage.unfinished(now, out);
+            }
+            State::Waiting if self.outage.made() > 0 => self.outage.unfinished(now, out),
+            State::New | State::Waiting | State::Done => {}
+        }
+        self.state = State::Done;
+        out.push(Action::Done);
+    }
+
+    fn timer(
+        &mut self,
+        now: Offset,
+        timer: Timer,
+        context: &mut Context<'_>,
+        out: &mut Vec<Action>,
+    ) {
+        match (timer, self.state) {
+            (Timer::Connect, State::Waiting) => {
+                if self.outage.made() == 0 {
+                    self.outage = self.outage.start_next(self.connect_at, now, out);
+                }
+                self.connect(now, out);
+            }
+            (Timer::Deadline, State::Opening | State::Subscribing) => {
+                out.push(Action::Close(How::Close));
+                self.attempt_failed(now, Outcome::TimedOut, Duration::ZERO, context, out);
+            }
+            (Timer::Deadline, State::Connected) => self.overdue(now, context, out),
+            (Timer::KeepAlive, State::Connected) => {
+                if self.pinged_at.is_none() {
+                    self.pinged_at = Some(now);
+                    out.push(Action::Ping);
+                    self.arm_deadline(now, out);
+                }
+                out.push(Action::WakeAt(
+                    Timer::KeepAlive,
+                    now.after(self.config.keep_alive),
+                ));
+            }
+            (Timer::Telemetry, State::Connected) => {
+                self.errands.publish(
+                    &self.config,
+                    Message::Telemetry,
+                    self.telemetry_at,
+                    now,
+                    out,
+                );
+                self.arm_deadline(now, out);
+                self.telemetry_at = self.telemetry_at.after(self.config.telemetry_every);
+                out.push(Action::WakeAt(Timer::Telemetry, self.telemetry_at));
+            }
+            (Timer::Actuated, State::Connected) => self.actuated(now, out),
+            _ => {}
+        }
+    }
+
+    /// One deadline serves PINGRESP and every PUBACK: all wait equally long, so the oldest comes first. It is left running when
+    /// its reason is gone, and looks for the next reason when it runs out; that is cheaper than moving it with every packet.
+    fn arm_deadline(&mut self, oldest: Offset, out: &mut Vec<Action>) {
+        if !self.deadline_runs {
+            self.deadline_runs = true;
+            out.push(Action::WakeAt(
+                Timer::Deadline,
+                oldest.after(self.config.timeout),
+            ));
+        }
+    }
+
+    fn overdue(&mut self, now: Offset, context: &mut Context<'_>, out: &mut Vec<Action>) {
+        self.deadline_runs = false;
+        if self
+            .pinged_at
+            .is_some_and(|sent| sent.after(self.config.timeout) <= now)
+        {
+            out.push(Action::Close(How::Close));
+            self.session_ended(now, HubChange::Lost, Duration::ZERO, context, out);
+            return;
+        }
+        self.errands.expire(&self.config, now, out);
+        if let Some(oldest) = self
+            .pinged_at
+            .into_iter()
+            .chain(self.errands.oldest_publish())
+            .min()
+        {
+            self.arm_deadline(oldest, out);
+        }
+    }
+
+    /// Answers every command that has been acted on, and waits for the next.
+    fn actuated(&mut self, now: Offset, out: &mut Vec<Action>) {
+        if self.errands.answer(&self.config, now, out) {
+            self.arm_deadline(now, out);
+        }
+        if let Some(at) = self.errands.next_actuation() {
+            out.push(Action::WakeAt(Timer::Actuated, at));
+        }
+    }
+
+    fn command(&mut self, now: Offset, id: Option<CommandId>, out: &mut Vec<Action>) {
+        let Some(id) = id.filter(|id| self.is_for_us(*id)) else {
+            out.push(Action::Tell(Event::Foreign {
+                group: self.config.group,
+                at: now,
+            }));
+            return;
+        };
+        out.push(Action::Tell(Event::Command {
+            id,
+            step: CommandStep::Delivered,
+            at: now,
+        }));
+        if self.config.answer.is_some() {
+            let first = self.errands.next_actuation().is_none();
+            let until = now.after(self.config.actuation);
+            if self.errands.act(id, until) && first {
+                out.push(Action::WakeAt(Timer::Actuated, until));
+            }
+        }
+    }
+
+    fn is_for_us(&self, id: CommandId) -> bool {
+        let config = &*self.config;
+        config.issuers.get(usize::from(id.issuer)) == Some(&true)
+            && hub_of(config.seed, id, config.count) == u64::from(self.index)
+    }
+}
+
+impl Agent for Hub {
+    fn on(
+        &mut self,
+        now: Offset,
+        input: Input<'_>,
+        context: &mut Context<'_>,
+        out: &mut Vec<Action>,
+    ) {
+        match (self.state, input) {
+            (State::Done, _) => {}
+            (State::New, Input::Due { due }) => {
+                self.outage = self.outage.start_next(due, now, out);
+                self.connect(now, out);
+            }
+            (State::Opening, Input::Opened) => self.tell(HubChange::Opened, now, out),
+            (State::Opening, Input::Accepted { .. }) => {
+                self.tell(HubChange::Accepted, now, out);
+                if self.config.subscribes {
+                    self.state = State::Subscribing;
+                    out.push(Action::Subscribe);
+                } else {
+                    self.connected(now, context, out);
+                }
+            }
+            (State::Subscribing, Input::Subscribed) => self.connected(now, context, out),
+            (_, Input::Lost { outcome }) => self.lost(now, outcome, context, out),
+            (State::Connected, Input::Pong) => self.pinged_at = None,
+            (State::Connected, Input::Published { token }) => {
+                self.errands.published(&self.config, token, now, out);
+            }
+            // A broker may deliver before it has sent SUBACK.
+            (State::Subscribing | State::Connected, Input::Command { id }) => {
+                self.command(now, id, out)
+            }
+            (_, Input::Timer(timer)) => self.timer(now, timer, context, out),
+            (_, Input::Told(Order::Drop { how, away })) => {
+                self.dropped(now, how, away, context, out)
+            }
+            (_, Input::Told(Order::Stop)) => self.stop(now, out),
+            _ => {}
+        }
+    }
+}

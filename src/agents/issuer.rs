@@ -1,0 +1,246 @@
+//! What an issuer decides: one command, handed over with the same id on every attempt.
+//!
+//! What becomes of the command afterwards (in time, late, lost) is the ledger's business; the issuer only stops trying
+//! when its time to live has passed. The hub that a command is for is drawn from the seed, the group and the number alone, so that a
+//! hub can tell a command that was meant for another.
+
+use super::attempt::Attempts;
+use super::{Action, Agent, Context, Input, Order, ReplyResult, Timer};
+use crate::dice::Dice;
+use crate::event::{CommandId, CommandStep, Event, Offset, OperationId, Outcome};
+use crate::plan::target::CommandSend;
+use crate::plan::{HubGroup, OperationKind, Plan};
+use crate::retry::Retry;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Keeps the choice of hubs apart from every other stream of dice.
+const CHOICE_OF_HUB: u64 = 0x6875_6273;
+
+/// What all issuers of a group share.
+#[derive(Debug)]
+pub struct IssuerConfig {
+    group: u16,
+    run_tag: String,
+    seed: u64,
+    send: CommandSend,
+    hubs: HubGroup,
+    operation: OperationId,
+    timeout: Duration,
+    retry: Retry,
+    ttl: Duration,
+}
+
+impl IssuerConfig {
+    /// The issuers of row `group` of `plan.issuers`; the tag is that of [`CommandId::wire`].
+    #[must_use]
+    pub fn of(plan: &Plan, group: usize, run_tag: &str) -> IssuerConfig {
+        let issuers = &plan.issuers[group];
+        IssuerConfig {
+            group: u16::try_from(group).expect("a plan has fewer than 65,536 groups"),
+            run_tag: run_tag.to_owned(),
+            seed: plan.seed,
+            send: plan.target.commands[issuers.command].send.clone(),
+            hubs: plan.hubs[issuers.to].clone(),
+            operation: plan
+                .operation(OperationKind::Issue { issuers: group })
+                .expect("the table of operations has a row for every group of issuers"),
+            timeout: issuers.timeout,
+            retry: issuers.retry,
+            ttl: issuers.ttl,
+        }
+    }
+}
+
+/// The index within its group of the hub that command `id` is for: uniform over the `count` hubs of the group.
+pub(super) fn hub_of(seed: u64, id: CommandId, count: u32) -> u64 {
+    Dice::named(
+        seed,
+        (CHOICE_OF_HUB << 32) | u64::from(id.issuer),
+        id.number,
+    )
+    .below(u64::from(count))
+}
+
+/// One command on its way to the target.
+#[derive(Debug)]
+pub struct Issuer {
+    config: Arc<IssuerConfig>,
+    number: u64,
+    state: State,
+    attempts: Attempts,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    AwaitingReply,
+    AwaitingRetry,
+    Done,
+}
+
+impl Issuer {
+    /// The issuer of arrival `number` (from 1).
+    #[must_use]
+    pub fn new(config: &Arc<IssuerConfig>, number: u64) -> Issuer {
+        Issuer {
+            config: Arc::clone(config),
+            number,
+            state: State::New,
+            attempts: Attempts::none(config.operation),
+        }
+    }
+
+    /// The command's id, the same on every attempt.
+    #[must_use]
+    pub fn command(&self) -> CommandId {
+        CommandId {
+            issuer: self.config.group,
+            number: self.number,
+        }
+    }
+
+    /// The index within its group of the hub that the command is for.
+    #[must_use]
+    pub fn hub(&self) -> u64 {
+        hub_of(self.config.seed, self.command(), self.config.hubs.count)
+    }
+
+    /// How the command is handed over.
+    #[must_use]
+    pub fn send(&self) -> &CommandSend {
+        &self.config.send
+    }
+
+    /// Appends what `<name>` stands for: `serial` (of the hub) and `command` (the id as it travels). False if the name is unknown.
+    pub fn value(&self, name: &str, out: &mut String) -> bool {
+        match name {
+            "serial" => out.push_str(&self.config.hubs.serial(self.hub())),
+            "command" => out.push_str(&self.command().wire(&self.config.run_tag)),
+            _ => return false,
+        }
+        true
+    }
+
+    fn tell(&self, step: CommandStep, at: Offset, out: &mut Vec<Action>) {
+        out.push(Action::Tell(Event::Command {
+            id: self.command(),
+            step,
+            at,
+        }));
+    }
+
+    fn attempt(&mut self, now: Offset, out: &mut Vec<Action>) {
+        self.attempts.attempt(now, out);
+        self.tell(CommandStep::Sent, now, out);
+        self.state = State::AwaitingReply;
+        out.push(Action::Request {
+            timeout: self.config.timeout,
+        });
+    }
+
+    fn reply(
+        &mut self,
+        now: Offset,
+        result: ReplyResult,
+        context: &mut Context<'_>,
+        out: &mut Vec<Action>,
+    ) {
+        let (outcome, step) = self.read(result);
+        self.attempts.answered(now, outcome, out);
+        self.tell(step, now, out);
+        let open = !matches!(step, CommandStep::Accepted | CommandStep::Expired);
+        if open {
+            if let Some(at) = self.next_attempt(now, outcome, context) {
+                self.state = State::AwaitingRetry;
+                out.push(Action::WakeAt(Timer::Wait, at));
+                return;
+            }
+            self.tell(CommandStep::GaveUp, now, out);
+        }
+        self.attempts.finish(now, outcome, out);
+        self.state = State::Done;
+        out.push(Action::Done);
+    }
+
+    /// When to try again, if that is before the command's time to live has passed.
+    fn next_attempt(
+        &mut self,
+        now: Offset,
+        outcome: Outcome,
+        context: &mut Context<'_>,
+    ) -> Option<Offset> {
+        let at = now.after(
+            self.attempts
+                .wait(&self.config.retry, outcome, context.dice)?,
+        );
+        (at < self.attempts.due().after(self.config.ttl)).then_some(at)
+    }
+
+    fn read(&self, result: ReplyResult) -> (Outcome, CommandStep) {
+        match (result, &self.config.send) {
+            (ReplyResult::Accepted, _) => (Outcome::Ok, CommandStep::Accepted),
+            (ReplyResult::Failed(outcome), _) => (outcome, step_of(outcome)),
+            (ReplyResult::Status(_), CommandSend::Publish { .. }) => {
+                (Outcome::Protocol, CommandStep::InDoubt)
+            }
+            (ReplyResult::Status(status), CommandSend::Http(request)) => {
+                let answer = &request.answer;
+                if answer.is_ok(status) {
+                    (Outcome::Ok, CommandStep::Accepted)
+                } else if answer.expired.contains(&status) {
+                    (Outcome::Refused(status), CommandStep::Expired)
+                } else if answer.declined.contains_key(&status) {
+                    (Outcome::Declined, CommandStep::Refused)
+                } else {
+                    (Outcome::Refused(status), step_of(Outcome::Refused(status)))
+                }
+            }
+        }
+    }
+}
+
+/// What an attempt that was not accepted says about the command. "In doubt" is whatever leaves open that the target has it: no answer, a
+/// connection that broke, an answer that can't be read, and a 5xx by which a gateway tells that something behind it went wrong (all but
+/// 503, which says that it was not taken).
+fn step_of(outcome: Outcome) -> CommandStep {
+    match outcome {
+        Outcome::Ok => CommandStep::Accepted,
+        Outcome::NotSent => CommandStep::NotSent,
+        Outcome::TimedOut | Outcome::Reset | Outcome::Protocol => CommandStep::InDoubt,
+        Outcome::Refused(code) if code != 503 && (500..600).contains(&code) => CommandStep::InDoubt,
+        Outcome::Refused(_) | Outcome::Declined | Outcome::Unreachable => CommandStep::Refused,
+    }
+}
+
+impl Agent for Issuer {
+    fn on(
+        &mut self,
+        now: Offset,
+        input: Input<'_>,
+        context: &mut Context<'_>,
+        out: &mut Vec<Action>,
+    ) {
+        match (self.state, input) {
+            (State::New, Input::Due { due }) => {
+                self.tell(CommandStep::Due, due, out);
+                self.attempts = Attempts::start(self.config.operation, due, now, out);
+                self.attempt(now, out);
+            }
+            (State::AwaitingRetry, Input::Timer(Timer::Wait)) => self.attempt(now, out),
+            (State::AwaitingReply, Input::Reply(reply)) => {
+                self.reply(now, reply.result, context, out)
+            }
+            (State::New, Input::Told(Order::Stop)) => {
+                self.state = State::Done;
+                out.push(Action::Done);
+            }
+            (State::AwaitingReply | State::AwaitingRetry, Input::Told(Order::Stop)) => {
+                self.attempts.unfinished(now, out);
+                self.state = State::Done;
+                out.push(Action::Done);
+            }
+            _ => {}
+        }
+    }
+}
