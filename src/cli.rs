@@ -1,7 +1,41 @@
 //! Commands, help texts, the table of exit codes.
+//!
+//! Decides which command runs and with which arguments; what a command does stands elsewhere.
+
+use crate::run::ending::Ending;
+use crate::run::{self, RunArguments};
+use clap::{Parser, Subcommand};
+
+/// Load generation and chaos testing for fleets of connected devices and the people who use them.
+#[derive(Debug, Parser)]
+#[command(name = "rushhour", version, after_help = Ending::table())]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Read the same files as `run` and print the plan; nothing is contacted.
+    Check(RunArguments),
+}
 
 /// Runs the program with the arguments of the process and gives its exit code.
 #[must_use]
 pub fn main() -> u8 {
-    0
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are no errors; what can't be printed (a closed pipe) has nobody to read it.
+            let _ = error.print();
+            return if error.use_stderr() {
+                Ending::Refused.code()
+            } else {
+                Ending::Passed.code()
+            };
+        }
+    };
+    match arguments.command {
+        Command::Check(arguments) => run::check(&arguments).code(),
+    }
 }

@@ -1,1 +1,48 @@
-//!
+//! The command line: help, exit codes, refusals.
+
+use crate::support::program::Home;
+use rushhour::run::ending::Ending;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+#[test]
+fn help_prints_the_table_of_exit_codes() {
+    let finished = Home::new().finish(&["--help"], LIMIT);
+    finished.expect_code(0);
+    assert!(
+        finished.stdout.contains(&Ending::table()),
+        "{}",
+        finished.stdout
+    );
+}
+
+#[test]
+fn the_readme_has_the_same_table() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"))
+        .expect("README.md is there");
+    for ending in Ending::ALL {
+        let row = format!("| {} | {} |", ending.code(), ending.meaning());
+        assert!(readme.contains(&row), "the README lacks the row `{row}`");
+    }
+}
+
+#[test]
+fn bad_arguments_end_with_2() {
+    let home = Home::new();
+    home.finish(&["run"], LIMIT).expect_code(2);
+    home.finish(&["run", "no-such-profile.yaml"], LIMIT)
+        .expect_code(2);
+    home.finish(&["rum"], LIMIT).expect_code(2);
+}
+
+#[test]
+fn a_missing_profile_is_told_by_its_name() {
+    let finished = Home::new().finish(&["check", "no-such-profile.yaml"], LIMIT);
+    finished.expect_code(2);
+    assert!(
+        finished.stderr.contains("no-such-profile.yaml"),
+        "{}",
+        finished.stderr
+    );
+}

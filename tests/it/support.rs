@@ -1,3 +1,4 @@
 //! What several areas of the tests share: peers that are started, waits on a value with a limit.
 
+pub mod program;
 pub mod service;
