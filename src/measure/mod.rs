@@ -1,1 +1,29 @@
-//! measure.
+//! What the run measured, and what it means.
+//!
+//! Pure: everything here is told offsets and events and asks no clock. Workers tell events to their [`Shard`]; the [`Collector`] closes
+//! seconds, keeps the account of the commands, and judges. Nothing here knows how events come about or how a report looks.
+
+pub mod collector;
+pub mod histogram;
+pub mod interval;
+pub mod ledger;
+mod ledger_entry;
+pub mod live;
+pub mod marks;
+pub mod second;
+pub mod series;
+pub mod shard;
+pub mod totals;
+pub mod transition;
+
+pub use collector::Collector;
+pub use histogram::Histogram;
+pub use interval::Interval;
+pub use ledger::{Account, Ledger, State};
+pub use live::Live;
+pub use marks::{MarkState, Marks};
+pub use second::Second;
+pub use series::Series;
+pub use shard::Shard;
+pub use totals::Totals;
+pub use transition::Transition;

@@ -1,0 +1,335 @@
+//! Closes seconds: takes them from all shards, adds them up, and hands them to whoever counts on.
+
+use super::interval::{Interval, Intervals};
+use super::ledger::{Ledger, Movement, MovementKind, State};
+use super::marks::Marks;
+use super::second::{CommandSecond, Second};
+use super::series::Series;
+use super::shard::{Shard, Step, Times};
+use super::totals::Totals;
+use super::transition::{MOST_TRANSITIONS, Transition};
+use crate::event::{Offset, Outcome};
+use crate::plan::{OperationKind, Plan};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A second is closed when it has been over for this long: by then every worker has told what happened in it.
+pub const LAG_SECONDS: u64 = 1;
+
+/// Steps of commands that a shard keeps at least between two visits.
+const FEWEST_STEPS: usize = 65_536;
+
+/// Steps that one command may take on its way, with some retries.
+const STEPS_A_COMMAND: f64 = 12.0;
+
+/// The run so far. One per run; [`Collector::advance`] wants to be called about once a second.
+#[derive(Debug)]
+pub struct Collector {
+    plan: Arc<Plan>,
+    shards: Vec<Arc<Shard>>,
+    times: Arc<Times>,
+    /// Seconds before this one are closed.
+    closed: u64,
+    marks: Marks,
+    ledger: Ledger,
+    series: Series,
+    totals: Totals,
+    /// Due before the load's end and ended after it: belongs to every window that reaches the load's end.
+    carried: Second,
+    intervals: Intervals,
+    transitions: Vec<Transition>,
+    told_transitions: u64,
+    load_end_told: bool,
+    left_out: u64,
+    /// Steps of closed seconds that no shard had told when their second was closed, and of the seconds to be closed next.
+    steps: Vec<Step>,
+}
+
+impl Collector {
+    /// A collector with one shard for each of `workers`.
+    #[must_use]
+    pub fn new(plan: &Arc<Plan>, workers: usize) -> (Collector, Vec<Arc<Shard>>) {
+        let times = Arc::new(Times::new());
+        let most_steps = most_steps(plan);
+        let shards: Vec<_> = (0..workers)
+            .map(|_| Arc::new(Shard::new(plan, &times, most_steps)))
+            .collect();
+        let collector = Collector {
+            plan: Arc::clone(plan),
+            shards: shards.clone(),
+            times,
+            closed: 0,
+            marks: Marks::new(plan),
+            ledger: Ledger::new(plan),
+            series: Series::default(),
+            totals: Totals::new(plan),
+            carried: Second::new(plan, u64::MAX),
+            intervals: Intervals::new(plan),
+            transitions: Vec::new(),
+            told_transitions: 0,
+            load_end_told: false,
+            left_out: 0,
+            steps: Vec::new(),
+        };
+        (collector, shards)
+    }
+
+    /// Closes every second that has been over for [`LAG_SECONDS`] at `now`, and gives them in order.
+    pub fn advance(&mut self, now: Offset) -> Vec<Second> {
+        self.close_before(now.second().saturating_sub(LAG_SECONDS))
+    }
+
+    /// Closes everything up to `now`. To be called once, when all workers have told their last event.
+    pub fn finish(&mut self, now: Offset) -> Vec<Second> {
+        let seconds = self.close_before(now.second() + 1);
+        for shard in &self.shards {
+            if let Some(carried) = shard.take_carried() {
+                self.carried.add(&carried);
+            }
+        }
+        let carried = self.carried.clone();
+        self.totals.add(&carried, true);
+        self.intervals.add_carried(&carried);
+        self.intervals.close(self.closed);
+        if self.left_out > 0 {
+            self.transitions.push(Transition::LeftOut {
+                count: self.left_out,
+                at: now,
+            });
+        }
+        seconds
+    }
+
+    /// The plan that is measured.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// When triggers, faults and the load began and ended.
+    #[must_use]
+    pub fn marks(&self) -> &Marks {
+        &self.marks
+    }
+
+    /// The account of the commands.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// What stays of every closed second.
+    #[must_use]
+    pub fn series(&self) -> &Series {
+        &self.series
+    }
+
+    /// Sums over the whole run.
+    #[must_use]
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// What was due before the load's end and ended after it; whole after [`Collector::finish`].
+    #[must_use]
+    pub fn carried(&self) -> &Second {
+        &self.carried
+    }
+
+    /// The intervals that are full, for the interval log. Each is given once.
+    pub fn take_intervals(&mut self) -> Vec<Interval> {
+        self.intervals.take()
+    }
+
+    /// The transitions since the last call, for `events.jsonl`.
+    pub fn take_transitions(&mut self) -> Vec<Transition> {
+        std::mem::take(&mut self.transitions)
+    }
+
+    fn close_before(&mut self, bound: u64) -> Vec<Second> {
+        if bound <= self.closed {
+            return Vec::new();
+        }
+        let mut seconds = self.take(bound);
+        self.apply_times();
+        self.steps.sort_by_key(|step| step.at);
+        let mut closed = Vec::new();
+        for index in self.closed..bound {
+            let mut second = seconds
+                .remove(&index)
+                .unwrap_or_else(|| Second::new(&self.plan, index));
+            self.close(&mut second);
+            closed.push(second);
+        }
+        self.closed = bound;
+        closed
+    }
+
+    /// Takes what all shards hold of the seconds before `bound`.
+    fn take(&mut self, bound: u64) -> BTreeMap<u64, Second> {
+        let mut seconds: BTreeMap<u64, Second> = BTreeMap::new();
+        let mut marks = Vec::new();
+        for shard in &self.shards {
+            let taken = shard.take(bound);
+            for (index, second) in taken.seconds {
+                match seconds.get_mut(&index) {
+                    Some(sum) => sum.add(&second),
+                    None => {
+                        seconds.insert(index, second);
+                    }
+                }
+            }
+            self.totals.tally(taken.tallies);
+            self.totals.packets(&taken.packets);
+            self.totals.lost_steps += taken.lost_steps;
+            for left in taken.unfinished {
+                if let Some(total) = self
+                    .totals
+                    .operations
+                    .get_mut(usize::from(left.operation.0))
+                {
+                    total
+                        .unfinished_ages
+                        .record(left.at.0.saturating_sub(left.due.0));
+                }
+            }
+            self.steps.extend(taken.steps);
+            marks.extend(taken.marks);
+        }
+        marks.sort_by_key(|mark| mark.at);
+        for mark in marks {
+            self.marks.apply(&mark);
+            self.transitions.push(Transition::Mark(mark));
+        }
+        seconds
+    }
+
+    fn apply_times(&mut self) {
+        if let (None, Some(at)) = (self.marks.zero, self.times.zero()) {
+            self.marks.zero = Some(at);
+            self.transitions.push(Transition::Zero { at });
+        }
+        self.marks.load_end = self.times.load_end();
+        if let Some(at) = self.marks.load_end.filter(|at| at.second() < self.closed)
+            && !self.load_end_told
+        {
+            self.load_end_told = true;
+            self.transitions.push(Transition::LoadEnd { at });
+        }
+    }
+
+    /// Closes one second: the next one, with everything that belongs to it.
+    fn close(&mut self, second: &mut Second) {
+        let mut movements = Vec::new();
+        let due = self
+            .steps
+            .partition_point(|step| step.at.second() <= second.index);
+        for step in self.steps.drain(..due) {
+            self.ledger
+                .apply(step.id, step.step, step.at, &mut movements);
+        }
+        self.ledger
+            .settle(Offset((second.index + 1) * 1_000_000 - 1), &mut movements);
+        for movement in &movements {
+            self.count(second, movement);
+            self.tell(movement);
+        }
+        for (issuer, row) in second.commands.iter_mut().enumerate() {
+            row.open = u32::try_from(self.ledger.total(issuer).of(State::Open)).unwrap_or(u32::MAX);
+        }
+        let loaded = self
+            .marks
+            .zero
+            .is_some_and(|zero| second.index >= zero.second());
+        self.totals.add(second, loaded);
+        for (row, total) in second.hubs.iter_mut().zip(&self.totals.hubs) {
+            row.standing = u32::try_from(total.standing()).unwrap_or(u32::MAX);
+        }
+        self.series.push(second);
+        self.intervals.add(second);
+    }
+
+    /// Counts a movement of the ledger as what happened in this second, and as the end-to-end operation of its group.
+    fn count(&mut self, second: &mut Second, movement: &Movement) {
+        let issuers = usize::from(movement.id.issuer);
+        let mut nobody = CommandSecond::default();
+        let row = second.commands.get_mut(issuers).unwrap_or(&mut nobody);
+        match movement.kind {
+            MovementKind::Due => row.due += 1,
+            MovementKind::Accepted => row.accepted += 1,
+            MovementKind::Delivered => row.delivered += 1,
+            MovementKind::Acknowledged => row.acknowledged += 1,
+            _ => {}
+        }
+        let operation = self.plan.operation(OperationKind::Command { issuers });
+        let end = self.marks.load_end;
+        let carried = movement
+            .due
+            .zip(end)
+            .is_some_and(|(due, end)| due < end && movement.at >= end);
+        let settled = matches!(movement.kind, MovementKind::Settled(_));
+        let second = if carried && settled {
+            &mut self.carried
+        } else {
+            second
+        };
+        let Some(row) = operation.and_then(|id| second.operations.get_mut(usize::from(id.0)))
+        else {
+            return;
+        };
+        match (movement.kind, movement.due) {
+            (MovementKind::Due, _) => row.started += 1,
+            (MovementKind::Settled(state), Some(due)) => {
+                let took_us = movement.at.0.saturating_sub(due.0);
+                row.finish(outcome_of(state), took_us, took_us);
+            }
+            _ => {}
+        }
+    }
+
+    fn tell(&mut self, movement: &Movement) {
+        let Movement { id, at, due, .. } = *movement;
+        let transition = match movement.kind {
+            MovementKind::Settled(state) | MovementKind::Moved(state) if state != State::InTime => {
+                Transition::Settled { id, state, due, at }
+            }
+            MovementKind::Duplicated => Transition::Duplicated { id, at },
+            MovementKind::Unexpected => Transition::Unexpected { id, at },
+            MovementKind::AfterClosing => Transition::AfterClosing { id, at },
+            _ => return,
+        };
+        if self.told_transitions < MOST_TRANSITIONS {
+            self.told_transitions += 1;
+            self.transitions.push(transition);
+        } else {
+            self.left_out += 1;
+        }
+    }
+}
+
+/// How a command's end counts as an action end to end.
+fn outcome_of(state: State) -> Outcome {
+    match state {
+        State::InTime | State::Late => Outcome::Ok,
+        State::Refused | State::Expired => Outcome::Refused(0),
+        State::NotSent => Outcome::NotSent,
+        State::Open | State::AfterTtl | State::Unanswered | State::Lost | State::InDoubt => {
+            Outcome::TimedOut
+        }
+    }
+}
+
+/// Room for 5 s of the planned peak of all issuers.
+fn most_steps(plan: &Plan) -> usize {
+    let peak: f64 = plan
+        .issuers
+        .iter()
+        .map(|issuer| {
+            let rates = issuer.arrivals.pieces.iter();
+            rates
+                .map(|piece| piece.from_per_second.max(piece.to_per_second))
+                .fold(0.0, f64::max)
+        })
+        .sum();
+    FEWEST_STEPS.max((peak * 5.0 * STEPS_A_COMMAND) as usize)
+}

@@ -1,0 +1,100 @@
+//! When triggers and faults began and ended, and when the load did.
+
+use crate::event::{Mark, MarkId, MarkPhase, Offset};
+use crate::plan::Plan;
+
+/// All marks of a plan with what is known of them so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Marks {
+    /// `0:00`, once all groups stand.
+    pub zero: Option<Offset>,
+    /// The load's end: by plan as soon as 0:00 is known, earlier if the run was stopped.
+    pub load_end: Option<Offset>,
+    /// By `MarkId`: triggers first, then faults.
+    pub rows: Vec<MarkState>,
+}
+
+/// One trigger or fault.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MarkState {
+    pub id: MarkId,
+    pub name: String,
+    pub is_fault: bool,
+    /// By plan, microseconds from 0:00.
+    pub planned_us: u64,
+    pub begin: Option<Offset>,
+    pub end: Option<Offset>,
+    /// How the effect was seen, or why it could not be.
+    pub observed: Option<Result<String, String>>,
+    /// Why it could not be done or undone.
+    pub failed: Option<String>,
+}
+
+impl Marks {
+    /// The marks of a plan, before anything happened.
+    #[must_use]
+    pub fn new(plan: &Plan) -> Marks {
+        let triggers = plan
+            .triggers
+            .iter()
+            .map(|trigger| (&trigger.name, trigger.at, false));
+        let faults = plan
+            .faults
+            .iter()
+            .map(|fault| (&fault.name, fault.at, true));
+        let rows = (0..)
+            .zip(triggers.chain(faults))
+            .map(|(id, (name, at, is_fault))| MarkState {
+                id: MarkId(id),
+                name: name.clone(),
+                is_fault,
+                planned_us: u64::try_from(at.as_micros()).unwrap_or(u64::MAX),
+                begin: None,
+                end: None,
+                observed: None,
+                failed: None,
+            })
+            .collect();
+        Marks {
+            zero: None,
+            load_end: None,
+            rows,
+        }
+    }
+
+    /// Takes in a change of phase.
+    pub fn apply(&mut self, mark: &Mark) {
+        let Some(row) = self.rows.get_mut(usize::from(mark.id.0)) else {
+            return;
+        };
+        match &mark.phase {
+            MarkPhase::Begin => row.begin = row.begin.or(Some(mark.at)),
+            MarkPhase::Observed(how) => row.observed = Some(Ok(how.clone())),
+            MarkPhase::NotObserved(why) => row.observed = Some(Err(why.clone())),
+            MarkPhase::End => row.end = row.end.or(Some(mark.at)),
+            MarkPhase::Failed(why) => row.failed = Some(why.clone()),
+        }
+    }
+
+    /// One mark.
+    #[must_use]
+    pub fn get(&self, id: MarkId) -> Option<&MarkState> {
+        self.rows.get(usize::from(id.0))
+    }
+
+    /// `at` in microseconds from 0:00; negative before it, and counted from the clock's beginning while 0:00 is not known.
+    #[must_use]
+    pub fn from_zero_us(&self, at: Offset) -> i64 {
+        let zero = self.zero.unwrap_or(Offset::ZERO);
+        i64::try_from(at.0).unwrap_or(i64::MAX) - i64::try_from(zero.0).unwrap_or(i64::MAX)
+    }
+}
+
+impl MarkState {
+    /// Its first and last second of the clock; while it acts, the last one is `now`.
+    #[must_use]
+    pub fn seconds(&self, now: u64) -> Option<(u64, u64)> {
+        let begin = self.begin?.second();
+        Some((begin, self.end.map_or(now, Offset::second).max(begin)))
+    }
+}

@@ -1,0 +1,148 @@
+//! One second of the run, as counts: what shards fill and everything else reads.
+
+use super::histogram::Histogram;
+use crate::event::{HubChange, Outcome};
+use crate::plan::Plan;
+
+/// What happened in one whole second of the clock. The lists are parallel to those of the plan.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Second {
+    /// Seconds since the clock began (not since 0:00).
+    pub index: u64,
+    /// Parallel to `Plan::operations`.
+    pub operations: Vec<OperationSecond>,
+    /// Parallel to `Plan::hubs`.
+    pub hubs: Vec<HubSecond>,
+    /// Parallel to `Plan::issuers`.
+    pub commands: Vec<CommandSecond>,
+}
+
+/// Actions and attempts of one operation, by the second in which each thing happened.
+/// Over the whole run started = ok + declined + failed + timed out + unfinished.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OperationSecond {
+    pub started: u32,
+    pub attempted: u32,
+    pub ok: u32,
+    pub declined: u32,
+    /// Ended in any other way than ok, declined or timed out; `not_sent` is among them.
+    pub failed: u32,
+    pub timed_out: u32,
+    pub not_sent: u32,
+    /// From the due time, of all that were ok, declined or timed out: who waited in vain waited at least so long, while a
+    /// quick refusal would make the target look fast.
+    pub latency: Histogram,
+    /// From the start, of the same.
+    pub service: Histogram,
+    /// Start − due: how late the generator was.
+    pub lag: Histogram,
+}
+
+/// Sessions of one group of hubs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HubSecond {
+    pub opened: u32,
+    pub accepted: u32,
+    pub connected: u32,
+    pub lost: u32,
+    pub left: u32,
+    /// Messages on a command topic that carry no id of this run.
+    pub foreign: u32,
+    /// Hubs connected at the end of the second; known once the second is closed.
+    pub standing: u32,
+}
+
+/// Commands of one issuer group, by the second of each step; known once the second is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CommandSecond {
+    pub due: u32,
+    pub accepted: u32,
+    /// First arrivals at a hub.
+    pub delivered: u32,
+    /// First answers.
+    pub acknowledged: u32,
+    /// Commands without a final state at the end of the second.
+    pub open: u32,
+}
+
+impl Second {
+    /// An empty second of this plan.
+    #[must_use]
+    pub fn new(plan: &Plan, index: u64) -> Second {
+        Second {
+            index,
+            operations: vec![OperationSecond::default(); plan.operations.len()],
+            hubs: vec![HubSecond::default(); plan.hubs.len()],
+            commands: vec![CommandSecond::default(); plan.issuers.len()],
+        }
+    }
+
+    /// Adds what another worker saw in the same second.
+    pub fn add(&mut self, other: &Second) {
+        for (mine, theirs) in self.operations.iter_mut().zip(&other.operations) {
+            mine.add(theirs);
+        }
+        for (mine, theirs) in self.hubs.iter_mut().zip(&other.hubs) {
+            mine.add(theirs);
+        }
+    }
+}
+
+impl OperationSecond {
+    /// Actions that ended.
+    #[must_use]
+    pub fn finished(&self) -> u32 {
+        self.ok + self.declined + self.failed + self.timed_out
+    }
+
+    pub(super) fn finish(&mut self, outcome: Outcome, latency_us: u64, service_us: u64) {
+        match outcome {
+            Outcome::Ok => self.ok += 1,
+            Outcome::Declined => self.declined += 1,
+            Outcome::TimedOut => self.timed_out += 1,
+            _ => self.failed += 1,
+        }
+        match outcome {
+            Outcome::Ok | Outcome::Declined | Outcome::TimedOut => {
+                self.latency.record(latency_us);
+                self.service.record(service_us);
+            }
+            Outcome::NotSent => self.not_sent += 1,
+            _ => {}
+        }
+    }
+
+    pub(super) fn add(&mut self, other: &OperationSecond) {
+        self.started += other.started;
+        self.attempted += other.attempted;
+        self.ok += other.ok;
+        self.declined += other.declined;
+        self.failed += other.failed;
+        self.timed_out += other.timed_out;
+        self.not_sent += other.not_sent;
+        self.latency.add(&other.latency);
+        self.service.add(&other.service);
+        self.lag.add(&other.lag);
+    }
+}
+
+impl HubSecond {
+    pub(super) fn change(&mut self, change: HubChange) {
+        match change {
+            HubChange::Opened => self.opened += 1,
+            HubChange::Accepted => self.accepted += 1,
+            HubChange::Connected => self.connected += 1,
+            HubChange::Lost => self.lost += 1,
+            HubChange::Left => self.left += 1,
+        }
+    }
+
+    fn add(&mut self, other: &HubSecond) {
+        self.opened += other.opened;
+        self.accepted += other.accepted;
+        self.connected += other.connected;
+        self.lost += other.lost;
+        self.left += other.left;
+        self.foreign += other.foreign;
+    }
+}

@@ -1,0 +1,284 @@
+//! One worker's part of the recorder.
+//!
+//! Each worker tells events to its own shard, so that its lock is never contended except for the moment in which the collector
+//! takes what is closed. An event counts in its own second; one that is told after that second was closed counts in the oldest
+//! open one, because a sum that holds is worth more than a place that is exact.
+
+use super::second::Second;
+use crate::event::{CommandId, CommandStep, Event, Mark, Offset, OperationId, Outcome, PacketKind};
+use crate::plan::Plan;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// When the load begins and ends, known to all shards as soon as one of them is told. `u64::MAX` µs: not yet.
+#[derive(Debug)]
+pub(super) struct Times {
+    zero_us: AtomicU64,
+    load_end_us: AtomicU64,
+}
+
+impl Times {
+    pub(super) fn new() -> Times {
+        Times {
+            zero_us: AtomicU64::new(u64::MAX),
+            load_end_us: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    pub(super) fn zero(&self) -> Option<Offset> {
+        known(&self.zero_us)
+    }
+
+    pub(super) fn load_end(&self) -> Option<Offset> {
+        known(&self.load_end_us)
+    }
+}
+
+fn known(cell: &AtomicU64) -> Option<Offset> {
+    Some(cell.load(Ordering::Acquire))
+        .filter(|us| *us != u64::MAX)
+        .map(Offset)
+}
+
+/// One worker's counts, steps of commands and marks.
+#[derive(Debug)]
+pub struct Shard {
+    plan: Arc<Plan>,
+    times: Arc<Times>,
+    /// Steps of commands that are kept until the collector comes.
+    most_steps: usize,
+    inner: Mutex<Contents>,
+}
+
+/// A step in the life of a command, as told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Step {
+    pub id: CommandId,
+    pub step: CommandStep,
+    pub at: Offset,
+}
+
+/// An action that was under way when the run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unfinished {
+    pub operation: OperationId,
+    pub due: Offset,
+    pub at: Offset,
+}
+
+/// How often attempts and actions of one operation ended in one way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    pub attempts: u64,
+    pub actions: u64,
+}
+
+/// Packets written and read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PacketCount {
+    pub sent: u64,
+    pub received: u64,
+}
+
+/// What a shard holds, and what the collector takes.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    /// Seconds before this one are closed.
+    closed: u64,
+    pub seconds: BTreeMap<u64, Second>,
+    /// Due before the load's end, ended after it.
+    pub carried: Option<Second>,
+    pub tallies: BTreeMap<(OperationId, Outcome), Tally>,
+    /// By group, then by kind.
+    pub packets: Vec<[PacketCount; PacketKind::ALL.len()]>,
+    pub steps: Vec<Step>,
+    pub marks: Vec<Mark>,
+    pub unfinished: Vec<Unfinished>,
+    /// Steps that did not fit.
+    pub lost_steps: u64,
+}
+
+impl Shard {
+    pub(super) fn new(plan: &Arc<Plan>, times: &Arc<Times>, most_steps: usize) -> Shard {
+        Shard {
+            plan: Arc::clone(plan),
+            times: Arc::clone(times),
+            most_steps,
+            inner: Mutex::new(Contents::default()),
+        }
+    }
+
+    /// Counts one event. Never waits longer than the collector needs to take what is closed.
+    pub fn record(&self, event: &Event) {
+        let mut contents = self.lock();
+        match event {
+            Event::Zero { at } => {
+                self.times.zero_us.fetch_min(at.0, Ordering::AcqRel);
+                self.times
+                    .load_end_us
+                    .fetch_min(at.after(self.plan.duration).0, Ordering::AcqRel);
+            }
+            Event::LoadEnd { at } => {
+                self.times.load_end_us.fetch_min(at.0, Ordering::AcqRel);
+            }
+            Event::Mark(mark) => contents.marks.push(mark.clone()),
+            Event::Unfinished { operation, due, at } => {
+                contents.unfinished.push(Unfinished {
+                    operation: *operation,
+                    due: *due,
+                    at: *at,
+                });
+            }
+            Event::Command { id, step, at } => {
+                if contents.steps.len() < self.most_steps {
+                    contents.steps.push(Step {
+                        id: *id,
+                        step: *step,
+                        at: *at,
+                    });
+                } else {
+                    contents.lost_steps += 1;
+                }
+            }
+            Event::Packet {
+                group, kind, sent, ..
+            } => contents.packet(&self.plan, *group, *kind, *sent),
+            _ => self.count(&mut contents, event),
+        }
+    }
+
+    /// Events that count in a second.
+    fn count(&self, contents: &mut Contents, event: &Event) {
+        match *event {
+            Event::Started { operation, due, at } => {
+                if let Some(row) = contents
+                    .second(&self.plan, at)
+                    .operations
+                    .get_mut(usize::from(operation.0))
+                {
+                    row.started += 1;
+                    row.lag.record(microseconds(at, due));
+                }
+            }
+            Event::Attempted { operation, at } => {
+                if let Some(row) = contents
+                    .second(&self.plan, at)
+                    .operations
+                    .get_mut(usize::from(operation.0))
+                {
+                    row.attempted += 1;
+                }
+            }
+            Event::Answered {
+                operation, outcome, ..
+            } => {
+                contents
+                    .tallies
+                    .entry((operation, outcome))
+                    .or_default()
+                    .attempts += 1;
+            }
+            Event::Finished {
+                operation,
+                due,
+                started,
+                at,
+                outcome,
+                ..
+            } => {
+                contents
+                    .tallies
+                    .entry((operation, outcome))
+                    .or_default()
+                    .actions += 1;
+                let carried = self
+                    .times
+                    .load_end()
+                    .is_some_and(|end| at >= end && due < end);
+                let second = if carried {
+                    contents
+                        .carried
+                        .get_or_insert_with(|| Second::new(&self.plan, u64::MAX))
+                } else {
+                    contents.second(&self.plan, at)
+                };
+                if let Some(row) = second.operations.get_mut(usize::from(operation.0)) {
+                    row.finish(outcome, microseconds(at, due), microseconds(at, started));
+                }
+            }
+            Event::Hub { group, change, at } => {
+                if let Some(row) = contents
+                    .second(&self.plan, at)
+                    .hubs
+                    .get_mut(usize::from(group))
+                {
+                    row.change(change);
+                }
+            }
+            Event::Foreign { group, at } => {
+                if let Some(row) = contents
+                    .second(&self.plan, at)
+                    .hubs
+                    .get_mut(usize::from(group))
+                {
+                    row.foreign += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes everything before the second `bound`, which is closed from now on, and all that has no second.
+    pub(super) fn take(&self, bound: u64) -> Contents {
+        let mut contents = self.lock();
+        let open = contents.seconds.split_off(&bound);
+        let mut taken = std::mem::take(&mut *contents);
+        contents.closed = bound.max(taken.closed);
+        contents.seconds = open;
+        // What was due before the load's end is whole only at the end; the steps of open seconds wait for their order.
+        contents.carried = taken.carried.take();
+        let later;
+        (taken.steps, later) = taken
+            .steps
+            .into_iter()
+            .partition(|step| step.at.second() < bound);
+        contents.steps = later;
+        taken
+    }
+
+    /// Takes what was due before the load's end and ended after it.
+    pub(super) fn take_carried(&self) -> Option<Second> {
+        self.lock().carried.take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Contents> {
+        // A worker that panicked while it counted leaves counts that are still whole numbers.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Contents {
+    fn second(&mut self, plan: &Plan, at: Offset) -> &mut Second {
+        let index = at.second().max(self.closed);
+        self.seconds
+            .entry(index)
+            .or_insert_with(|| Second::new(plan, index))
+    }
+
+    fn packet(&mut self, plan: &Plan, group: u16, kind: PacketKind, sent: bool) {
+        self.packets.resize(plan.hubs.len(), Default::default());
+        if let Some(row) = self.packets.get_mut(usize::from(group)) {
+            let count = &mut row[kind as usize];
+            if sent {
+                count.sent += 1;
+            } else {
+                count.received += 1;
+            }
+        }
+    }
+}
+
+fn microseconds(later: Offset, earlier: Offset) -> u64 {
+    later.0.saturating_sub(earlier.0)
+}

@@ -1,0 +1,129 @@
+//! Sums over the whole run, from the clock's beginning to now.
+
+use super::histogram::Histogram;
+use super::second::{OperationSecond, Second};
+use super::shard::{PacketCount, Tally};
+use crate::event::{OperationId, Outcome, PacketKind};
+use crate::plan::Plan;
+use std::collections::BTreeMap;
+
+/// Everything that was counted, connecting before 0:00 and draining included: what a server's own counts must equal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Totals {
+    /// Parallel to `Plan::operations`.
+    pub operations: Vec<OperationTotal>,
+    /// Parallel to `Plan::hubs`.
+    pub hubs: Vec<HubTotal>,
+    /// Steps of commands that did not fit between two visits of the collector.
+    pub lost_steps: u64,
+}
+
+/// One operation over the whole run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OperationTotal {
+    pub started: u64,
+    pub attempted: u64,
+    pub ok: u64,
+    pub declined: u64,
+    /// `not_sent` is among them, `timed_out` is not.
+    pub failed: u64,
+    pub timed_out: u64,
+    pub not_sent: u64,
+    pub latency: Histogram,
+    pub service: Histogram,
+    pub lag: Histogram,
+    /// How attempts and actions ended, by class and code.
+    pub outcomes: BTreeMap<Outcome, Tally>,
+    /// Of those that were under way at the end: how long since they were due, in microseconds.
+    pub unfinished_ages: Histogram,
+}
+
+/// One group of hubs over the whole run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HubTotal {
+    pub opened: u64,
+    pub accepted: u64,
+    pub connected: u64,
+    pub lost: u64,
+    pub left: u64,
+    pub foreign: u64,
+    /// Sessions accepted after 0:00.
+    pub reconnects: u64,
+    /// By the discriminant of [`PacketKind`].
+    pub packets: [PacketCount; PacketKind::ALL.len()],
+}
+
+impl OperationTotal {
+    /// Started and not ended.
+    #[must_use]
+    pub fn unfinished(&self) -> u64 {
+        self.started
+            .saturating_sub(self.ok + self.declined + self.failed + self.timed_out)
+    }
+
+    fn add(&mut self, second: &OperationSecond) {
+        self.started += u64::from(second.started);
+        self.attempted += u64::from(second.attempted);
+        self.ok += u64::from(second.ok);
+        self.declined += u64::from(second.declined);
+        self.failed += u64::from(second.failed);
+        self.timed_out += u64::from(second.timed_out);
+        self.not_sent += u64::from(second.not_sent);
+        self.latency.add(&second.latency);
+        self.service.add(&second.service);
+        self.lag.add(&second.lag);
+    }
+}
+
+impl HubTotal {
+    /// Connected now.
+    #[must_use]
+    pub fn standing(&self) -> u64 {
+        self.connected.saturating_sub(self.lost + self.left)
+    }
+}
+
+impl Totals {
+    pub(super) fn new(plan: &Plan) -> Totals {
+        Totals {
+            operations: vec![OperationTotal::default(); plan.operations.len()],
+            hubs: vec![HubTotal::default(); plan.hubs.len()],
+            lost_steps: 0,
+        }
+    }
+
+    /// Adds one second; `loaded` says that 0:00 had passed.
+    pub(super) fn add(&mut self, second: &Second, loaded: bool) {
+        for (total, now) in self.operations.iter_mut().zip(&second.operations) {
+            total.add(now);
+        }
+        for (total, now) in self.hubs.iter_mut().zip(&second.hubs) {
+            total.opened += u64::from(now.opened);
+            total.accepted += u64::from(now.accepted);
+            total.connected += u64::from(now.connected);
+            total.lost += u64::from(now.lost);
+            total.left += u64::from(now.left);
+            total.foreign += u64::from(now.foreign);
+            total.reconnects += if loaded { u64::from(now.accepted) } else { 0 };
+        }
+    }
+
+    pub(super) fn tally(&mut self, tallies: BTreeMap<(OperationId, Outcome), Tally>) {
+        for ((operation, outcome), tally) in tallies {
+            if let Some(total) = self.operations.get_mut(usize::from(operation.0)) {
+                let sum = total.outcomes.entry(outcome).or_default();
+                sum.attempts += tally.attempts;
+                sum.actions += tally.actions;
+            }
+        }
+    }
+
+    pub(super) fn packets(&mut self, groups: &[[PacketCount; PacketKind::ALL.len()]]) {
+        for (total, counts) in self.hubs.iter_mut().zip(groups) {
+            for (sum, count) in total.packets.iter_mut().zip(counts) {
+                sum.sent += count.sent;
+                sum.received += count.received;
+            }
+        }
+    }
+}

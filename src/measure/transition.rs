@@ -1,0 +1,46 @@
+//! What is worth a line of its own in `events.jsonl`: marks, and commands that did not end as they should. Never one line an attempt.
+
+use super::ledger::State;
+use crate::event::{CommandId, Mark, Offset};
+
+/// Transitions of commands that are kept for the file in one run; what is beyond it is counted.
+pub const MOST_TRANSITIONS: u64 = 100_000;
+
+/// One line to be.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Transition {
+    Zero {
+        at: Offset,
+    },
+    LoadEnd {
+        at: Offset,
+    },
+    Mark(Mark),
+    /// A command's state was decided, and it is not "in time".
+    Settled {
+        id: CommandId,
+        state: State,
+        due: Option<Offset>,
+        at: Offset,
+    },
+    /// A command was delivered once more.
+    Duplicated {
+        id: CommandId,
+        at: Offset,
+    },
+    /// A command was delivered that was never due.
+    Unexpected {
+        id: CommandId,
+        at: Offset,
+    },
+    /// A command was delivered after it had counted as lost, in doubt or refused.
+    AfterClosing {
+        id: CommandId,
+        at: Offset,
+    },
+    /// So many transitions of commands have no line.
+    LeftOut {
+        count: u64,
+        at: Offset,
+    },
+}
