@@ -1,1 +1,242 @@
 //! The fleet of hubs over real sockets.
+//!
+//! One small task per hub; orders reach all hubs of a group over one board. Decides nothing but how the first connects are
+//! kept from overrunning a listener and how the end is paced.
+
+mod hub;
+mod orders;
+
+use crate::agents::{HubConfig, Message};
+use crate::event::{CommandId, Event, HubChange, Offset, Sink};
+use crate::live::shards::{Shards, render, value};
+use crate::net::clock::Clock;
+use crate::net::hosts::{HostError, Hosts};
+use crate::plan::fault::Disconnect;
+use crate::plan::target::Device;
+use crate::plan::{HubGroup, Plan};
+use hub::HubTask;
+use orders::Board;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, sleep};
+
+/// First connects under way at once to one shard: mosquitto's queue of unanswered connects holds 100, and a dropped SYN
+/// costs a second. Reconnects are not held back: how simultaneous they are is what is tested.
+const FIRST_CONNECTS: usize = 90;
+/// Hubs closed per second at the end: a broker keeps up with it, and no states linger in the kernel.
+const CLOSES_PER_SECOND: u32 = 10_000;
+/// Telemetry payloads are this repeated.
+const FILLER: u8 = b'.';
+/// How often a wait looks again.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// How many hubs of a group are connected, of how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    pub connected: u32,
+    pub total: u32,
+}
+
+/// All hubs of a run. Dropping it ends them at once and silently.
+pub struct HubFleet {
+    groups: Vec<Running>,
+}
+
+struct Running {
+    group: Arc<Group>,
+    board: watch::Sender<Board>,
+}
+
+/// What all hubs of a group share.
+struct Group {
+    plan: Arc<Plan>,
+    row: u16,
+    config: Arc<HubConfig>,
+    clock: Clock,
+    run_tag: String,
+    sinks: Vec<Sink>,
+    shards: Shards,
+    /// By shard.
+    ramp: Vec<Semaphore>,
+    connected: AtomicU32,
+}
+
+/// Starts every hub of the plan; the first connects are spread from now on. Hub i tells `sinks[i % n]`.
+///
+/// # Errors
+/// If a shard must not be contacted.
+pub async fn start(
+    plan: &Arc<Plan>,
+    hosts: &Hosts,
+    clock: Clock,
+    run_tag: &str,
+    sinks: &[Sink],
+) -> Result<HubFleet, HostError> {
+    let mut groups = Vec::new();
+    for (row, hubs) in plan.hubs.iter().enumerate() {
+        let shards = Shards::of(&plan.target.devices[hubs.device], hosts).await?;
+        groups.push(Arc::new(Group {
+            plan: Arc::clone(plan),
+            row: u16::try_from(row).unwrap_or(u16::MAX),
+            config: Arc::new(HubConfig::of(plan, row)),
+            clock,
+            run_tag: run_tag.to_owned(),
+            sinks: sinks.to_vec(),
+            ramp: (0..shards.count())
+                .map(|_| Semaphore::new(FIRST_CONNECTS))
+                .collect(),
+            shards,
+            connected: AtomicU32::new(0),
+        }));
+    }
+    let began = clock.now();
+    Ok(HubFleet {
+        groups: groups
+            .into_iter()
+            .map(|group| Running::start(group, began))
+            .collect(),
+    })
+}
+
+impl HubFleet {
+    /// By group, in the order of the plan.
+    #[must_use]
+    pub fn standing(&self) -> Vec<Standing> {
+        self.groups
+            .iter()
+            .map(|running| running.group.standing())
+            .collect()
+    }
+
+    /// Waits until every hub is connected; false if that did not happen within `limit`.
+    pub async fn all_stand(&self, limit: Duration) -> bool {
+        let all = || {
+            self.standing()
+                .iter()
+                .all(|standing| standing.connected == standing.total)
+        };
+        wait_for(all, limit).await
+    }
+
+    /// Drops the hubs that `disconnect` chooses under `seed`, from now on.
+    pub fn order_disconnect(&self, disconnect: &Disconnect, seed: u64) {
+        let Some(running) = self.groups.get(disconnect.group) else {
+            return;
+        };
+        let (count, now) = (running.group.hubs().count, running.group.clock.now());
+        running
+            .board
+            .send_modify(|board| board.drop_share(disconnect, seed, count, now));
+    }
+
+    /// Ends every session with DISCONNECT, paced, and tells what is unfinished. Gives the number of hubs that had not ended
+    /// within `limit`; they are then ended silently.
+    pub async fn stop(self, limit: Duration) -> usize {
+        for running in &self.groups {
+            let (count, now) = (running.group.hubs().count, running.group.clock.now());
+            let within = (Duration::from_secs(1) * count / CLOSES_PER_SECOND).min(limit / 2);
+            running
+                .board
+                .send_modify(|board| board.stop(within, count, now));
+        }
+        let left = || {
+            self.groups
+                .iter()
+                .map(|running| running.board.receiver_count())
+                .sum::<usize>()
+        };
+        wait_for(|| left() == 0, limit).await;
+        left()
+    }
+}
+
+impl Running {
+    fn start(group: Arc<Group>, began: Offset) -> Running {
+        let board = watch::Sender::new(Board::default());
+        for index in 0..group.hubs().count {
+            tokio::spawn(HubTask::new(Arc::clone(&group), index).run(board.subscribe(), began));
+        }
+        Running { group, board }
+    }
+}
+
+impl Group {
+    fn hubs(&self) -> &HubGroup {
+        &self.plan.hubs[usize::from(self.row)]
+    }
+
+    fn device(&self) -> &Device {
+        &self.plan.target.devices[self.hubs().device]
+    }
+
+    fn standing(&self) -> Standing {
+        Standing {
+            connected: self.connected.load(Ordering::Relaxed),
+            total: self.hubs().count,
+        }
+    }
+
+    fn changed(&self, change: HubChange) {
+        match change {
+            HubChange::Connected => {
+                self.connected.fetch_add(1, Ordering::Relaxed);
+            }
+            HubChange::Lost | HubChange::Left => {
+                self.connected.fetch_sub(1, Ordering::Relaxed);
+            }
+            HubChange::Opened | HubChange::Accepted => {}
+        }
+    }
+
+    fn tell(&self, index: u32, event: Event) {
+        if let Some(sink) = self.sinks.get(index as usize % self.sinks.len().max(1)) {
+            sink(event);
+        }
+    }
+
+    /// Topic, QoS and payload of what a hub publishes; `None` if the device has no such topic.
+    fn message(&self, message: Message, serial: &str) -> Option<(String, u8, Vec<u8>)> {
+        match message {
+            Message::Telemetry => {
+                let topic = self.device().telemetry.as_ref()?;
+                let bytes = self.hubs().telemetry?.bytes;
+                Some((
+                    render(&topic.topic, serial, None),
+                    topic.qos,
+                    vec![FILLER; bytes],
+                ))
+            }
+            Message::Answer(id) => {
+                let answer = self.device().answer.as_ref()?;
+                let command = id.wire(&self.run_tag);
+                let body = answer
+                    .json
+                    .render(&mut |name, out| value(name, serial, Some(&command), out))
+                    .expect("names that nobody knows are refused when the target file is read");
+                let topic = render(&answer.topic, serial, Some(&command));
+                Some((topic, answer.qos, body.to_string().into_bytes()))
+            }
+        }
+    }
+
+    /// The id of this run's command in a payload.
+    fn command(&self, payload: &[u8]) -> Option<CommandId> {
+        let body: serde_json::Value = serde_json::from_slice(payload).ok()?;
+        let text = self.device().command.as_ref()?.id.text(&body)?;
+        CommandId::from_wire(&text, &self.run_tag)
+    }
+}
+
+/// Waits for a condition that atomics tell; false if it did not come about within `limit`.
+async fn wait_for(condition: impl Fn() -> bool, limit: Duration) -> bool {
+    let end = Instant::now() + limit;
+    while !condition() {
+        if Instant::now() >= end {
+            return false;
+        }
+        sleep(LOOK_EVERY).await;
+    }
+    true
+}

@@ -1,0 +1,468 @@
+//! One hub over a real socket: a small task that performs what the agent decides.
+//!
+//! Everything that many hubs share is in [`Group`]. A hub owns its socket, its timers and its dice; buffers, topics and
+//! payloads exist only while they are used.
+
+use super::Group;
+use super::orders::Board;
+use crate::agents::{Action, Agent, Context as Deciding, Hub, Input, Message, Order, Timer};
+use crate::dice::Dice;
+use crate::event::{AgentId, AgentKind, Event, Offset, Outcome, PacketKind};
+use crate::live::mqtt::{Connection, End, Packet, kind, level};
+use crate::live::shards::{greeting, render};
+use crate::net::connect::{Source, connect, outcome};
+use crate::plan::fault::How;
+use rumqttc::mqttbytes::v4::{
+    ConnectReturnCode, PubAck, Publish, Subscribe, SubscribeFilter, SubscribeReasonCode,
+};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::{SemaphorePermit, watch};
+use tokio::time::{Instant, sleep_until};
+
+/// Return code of SUBACK for a subscription that is not granted.
+const NOT_GRANTED: u16 = 0x80;
+/// Later than any timer.
+const NEVER: Offset = Offset(u64::MAX);
+/// A day: an idle timer looks that far.
+const FAR: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub(super) struct HubTask {
+    group: Arc<Group>,
+    agent: Hub,
+    dice: Dice,
+    link: Link,
+    /// When each timer runs out, by its discriminant.
+    timers: [Offset; 6],
+    /// Packet id and token of QoS 1 publishes without PUBACK.
+    unanswered: Vec<(u16, u64)>,
+    index: u32,
+    /// Drops read on the board.
+    read: u32,
+    next_packet: u16,
+    done: bool,
+}
+
+/// The way to the broker.
+enum Link {
+    Idle,
+    Connecting(Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>),
+    Open(Connection, Phase),
+}
+
+/// How far the session has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// CONNECT is sent.
+    Introduced,
+    /// CONNACK accepted.
+    Accepted,
+    /// SUBSCRIBE with this packet id is sent.
+    Subscribing(u16),
+    /// SUBACK granted.
+    Subscribed,
+}
+
+/// What the link brought.
+enum Brought {
+    Connected(io::Result<TcpStream>),
+    Packets(Vec<Packet>, Result<(), End>),
+}
+
+impl HubTask {
+    pub(super) fn new(group: Arc<Group>, index: u32) -> HubTask {
+        let id = AgentId {
+            kind: AgentKind::Hub,
+            group: group.row,
+            index: u64::from(index),
+        };
+        HubTask {
+            agent: Hub::new(&group.config, u64::from(index)),
+            dice: Dice::of(group.plan.seed, id),
+            group,
+            link: Link::Idle,
+            timers: [NEVER; 6],
+            unanswered: Vec::new(),
+            index,
+            read: 0,
+            next_packet: 0,
+            done: false,
+        }
+    }
+
+    /// Runs until the agent is done or the fleet is gone.
+    pub(super) async fn run(mut self, mut board: watch::Receiver<Board>, began: Offset) {
+        let group = Arc::clone(&self.group);
+        let due = began.after(group.config.first_connect(u64::from(self.index)));
+        // Taken before the agent begins, so that waiting for it is lag and never part of an attempt.
+        let mut permit = tokio::select! {
+            permit = first_turn(&group, self.shard(), due) => permit,
+            _ = board.wait_for(Board::stops) => {
+                self.turn(Input::Told(Order::Stop));
+                return;
+            }
+        };
+        self.turn(Input::Due { due });
+        let mut order = board.borrow_and_update().next(self.index, &mut self.read);
+        let mut sleep = pin!(sleep_until(Instant::now() + FAR));
+        while !self.done {
+            if !matches!(self.link, Link::Connecting(_)) {
+                permit = None;
+            }
+            let wake = self.next_wake(order);
+            let instant = if wake == NEVER {
+                Instant::now() + FAR
+            } else {
+                group.clock.instant(wake)
+            };
+            // An armed timer that comes too early costs less than moving it with every packet.
+            if instant < sleep.deadline() || sleep.is_elapsed() {
+                sleep.as_mut().reset(instant);
+            }
+            tokio::select! {
+                biased;
+                changed = board.changed() => match changed {
+                    Ok(()) => order = board.borrow_and_update().next(self.index, &mut self.read),
+                    Err(_) => return,
+                },
+                () = sleep.as_mut() => {
+                    self.fire();
+                    if let Some((_, due)) = order.filter(|(at, _)| *at <= group.clock.now()) {
+                        self.read += u32::from(due != Order::Stop);
+                        self.turn(Input::Told(due));
+                        order = board.borrow().next(self.index, &mut self.read);
+                    }
+                }
+                brought = poll_fn(|context| self.link.poll(context)) => self.take(brought),
+            }
+        }
+        drop(permit);
+    }
+
+    fn next_wake(&self, order: Option<(Offset, Order)>) -> Offset {
+        let timer = self.timers.iter().min().copied().unwrap_or(NEVER);
+        order.map_or(timer, |(at, _)| timer.min(at))
+    }
+
+    /// Tells the agent every timer that has run out, the oldest first.
+    fn fire(&mut self) {
+        const ALL: [Timer; 6] = [
+            Timer::Connect,
+            Timer::Deadline,
+            Timer::KeepAlive,
+            Timer::Telemetry,
+            Timer::Actuated,
+            Timer::Wait,
+        ];
+        let now = self.group.clock.now();
+        while let Some((at, timer)) = ALL
+            .iter()
+            .map(|timer| (self.timers[*timer as usize], *timer))
+            .min_by_key(|(at, _)| *at)
+            && at <= now
+        {
+            self.timers[timer as usize] = NEVER;
+            self.turn(Input::Timer(timer));
+        }
+    }
+
+    /// Tells the agent what happened and performs what it decides, and what follows from that.
+    fn turn(&mut self, input: Input<'static>) {
+        let mut inputs = VecDeque::from([input]);
+        let mut actions = Vec::new();
+        while let Some(input) = inputs.pop_front() {
+            let now = self.group.clock.now();
+            self.agent.on(
+                now,
+                input,
+                &mut Deciding {
+                    dice: &mut self.dice,
+                },
+                &mut actions,
+            );
+            for action in actions.drain(..) {
+                self.perform(action, &mut inputs);
+            }
+        }
+    }
+
+    fn perform(&mut self, action: Action, inputs: &mut VecDeque<Input<'static>>) {
+        match action {
+            Action::Connect => self.connect(inputs),
+            Action::Subscribe => self.subscribe(inputs),
+            Action::Close(how) => self.close(how),
+            Action::Ping => self.send(&Packet::PingReq, inputs),
+            Action::Publish { token, message } => self.publish(token, message, inputs),
+            Action::WakeAt(timer, at) => self.timers[timer as usize] = at,
+            Action::Cancel(timer) => self.timers[timer as usize] = NEVER,
+            Action::Tell(event) => {
+                if let Event::Hub { change, .. } = event {
+                    self.group.changed(change);
+                }
+                self.group.tell(self.index, event);
+            }
+            Action::Done => self.done = true,
+            // A hub asks for no request.
+            Action::Request { .. } => {}
+        }
+    }
+
+    fn shard(&self) -> usize {
+        self.group.shards.of_serial(&self.serial())
+    }
+
+    fn serial(&self) -> String {
+        self.group.hubs().serial(u64::from(self.index))
+    }
+
+    fn connect(&mut self, inputs: &mut VecDeque<Input<'static>>) {
+        let nth = u64::from(self.index);
+        match self.group.shards.peer(self.shard(), nth) {
+            Some(peer) => {
+                self.link = Link::Connecting(Box::pin(connect(peer, Source::Spread(nth))))
+            }
+            None => inputs.push_back(Input::Lost {
+                outcome: Outcome::Unreachable,
+            }),
+        }
+    }
+
+    fn subscribe(&mut self, inputs: &mut VecDeque<Input<'static>>) {
+        let group = Arc::clone(&self.group);
+        let Some(command) = &group.device().command else {
+            inputs.push_back(Input::Subscribed);
+            return;
+        };
+        let packet = self.free_packet();
+        if let Link::Open(_, phase) = &mut self.link {
+            *phase = Phase::Subscribing(packet);
+        }
+        let path = render(&command.topic, &self.serial(), None);
+        let mut subscribe = Subscribe::new_many([SubscribeFilter::new(path, level(command.qos))]);
+        subscribe.pkid = packet;
+        self.send(&Packet::Subscribe(subscribe), inputs);
+    }
+
+    fn publish(&mut self, token: u64, message: Message, inputs: &mut VecDeque<Input<'static>>) {
+        let group = Arc::clone(&self.group);
+        let Some((topic, qos, payload)) = group.message(message, &self.serial()) else {
+            return;
+        };
+        let mut publish = Publish::new(topic, level(qos), payload);
+        if qos > 0 {
+            publish.pkid = self.free_packet();
+            self.unanswered.push((publish.pkid, token));
+        }
+        self.send(&Packet::Publish(publish), inputs);
+        if qos == 0 && matches!(self.link, Link::Open(..)) {
+            inputs.push_back(Input::Published { token });
+        }
+    }
+
+    /// The next packet id that no publish of this session uses.
+    fn free_packet(&mut self) -> u16 {
+        loop {
+            self.next_packet = self.next_packet.checked_add(1).unwrap_or(1);
+            let packet = self.next_packet;
+            if !self.unanswered.iter().any(|(used, _)| *used == packet) {
+                return packet;
+            }
+        }
+    }
+
+    fn close(&mut self, how: How) {
+        let Link::Open(mut connection, phase) = self.forget() else {
+            return;
+        };
+        match how {
+            How::Reset => connection.reset(),
+            How::Close => connection.close(),
+            How::Disconnect => {
+                if phase != Phase::Introduced && connection.send(&Packet::Disconnect).is_ok() {
+                    self.count(PacketKind::Disconnect, true);
+                }
+                connection.close();
+            }
+        }
+    }
+
+    /// Takes the link out; nothing of it is told any more.
+    fn forget(&mut self) -> Link {
+        self.unanswered = Vec::new();
+        std::mem::replace(&mut self.link, Link::Idle)
+    }
+
+    fn send(&mut self, packet: &Packet, inputs: &mut VecDeque<Input<'static>>) {
+        let Link::Open(connection, _) = &mut self.link else {
+            return;
+        };
+        match connection.send(packet) {
+            Ok(()) => kind(packet)
+                .into_iter()
+                .for_each(|kind| self.count(kind, true)),
+            Err(end) => {
+                drop(self.forget());
+                inputs.push_back(Input::Lost {
+                    outcome: end.outcome(),
+                });
+            }
+        }
+    }
+
+    fn count(&self, kind: PacketKind, sent: bool) {
+        let at = self.group.clock.now();
+        self.group.tell(
+            self.index,
+            Event::Packet {
+                group: self.group.row,
+                kind,
+                sent,
+                at,
+            },
+        );
+    }
+
+    fn take(&mut self, brought: Brought) {
+        match brought {
+            Brought::Connected(Ok(stream)) => self.introduce(stream),
+            Brought::Connected(Err(error)) => self.lose(outcome(&error)),
+            Brought::Packets(packets, ended) => {
+                for packet in packets {
+                    kind(&packet)
+                        .into_iter()
+                        .for_each(|kind| self.count(kind, false));
+                    // The agent may have ended the connection over the packet before.
+                    if matches!(self.link, Link::Open(..))
+                        && let Err(outcome) = self.packet(packet)
+                    {
+                        self.end_session(outcome);
+                    }
+                }
+                if let (Link::Open(..), Err(end)) = (&self.link, ended) {
+                    if matches!(end, End::Refused(_)) {
+                        self.count(PacketKind::ConnAck, false);
+                    }
+                    self.lose(end.outcome());
+                }
+            }
+        }
+    }
+
+    fn introduce(&mut self, stream: TcpStream) {
+        self.link = Link::Open(Connection::new(stream), Phase::Introduced);
+        self.next_packet = 0;
+        self.turn(Input::Opened);
+        let group = Arc::clone(&self.group);
+        let serial = self.serial();
+        let client_id = render(&group.device().client_id, &serial, None);
+        let greeting = greeting(group.device(), client_id, &serial, group.hubs().keep_alive);
+        let mut inputs = VecDeque::new();
+        self.send(&greeting, &mut inputs);
+        inputs.into_iter().for_each(|input| self.turn(input));
+    }
+
+    /// What a packet means; an outcome ends the session.
+    fn packet(&mut self, packet: Packet) -> Result<(), Outcome> {
+        let Link::Open(_, phase) = &mut self.link else {
+            return Ok(());
+        };
+        match (packet, *phase) {
+            (Packet::ConnAck(answer), Phase::Introduced) => {
+                if answer.code != ConnectReturnCode::Success {
+                    return Err(Outcome::Refused(answer.code as u16));
+                }
+                *phase = Phase::Accepted;
+                self.turn(Input::Accepted {
+                    session_present: answer.session_present,
+                });
+            }
+            (Packet::SubAck(answer), Phase::Subscribing(packet)) => {
+                if answer.pkid != packet || answer.return_codes.len() != 1 {
+                    return Err(Outcome::Protocol);
+                }
+                if answer.return_codes[0] == SubscribeReasonCode::Failure {
+                    return Err(Outcome::Refused(NOT_GRANTED));
+                }
+                *phase = Phase::Subscribed;
+                self.turn(Input::Subscribed);
+            }
+            (_, Phase::Introduced) | (Packet::ConnAck(_) | Packet::SubAck(_), _) => {
+                return Err(Outcome::Protocol);
+            }
+            (Packet::Publish(publish), _) => self.arrived(&publish),
+            (Packet::PubAck(answer), _) => {
+                if let Some(place) = self
+                    .unanswered
+                    .iter()
+                    .position(|(packet, _)| *packet == answer.pkid)
+                {
+                    let (_, token) = self.unanswered.swap_remove(place);
+                    self.turn(Input::Published { token });
+                }
+            }
+            (Packet::PingResp, _) => self.turn(Input::Pong),
+            _ => return Err(Outcome::Protocol),
+        }
+        Ok(())
+    }
+
+    fn arrived(&mut self, publish: &Publish) {
+        if publish.pkid != 0 {
+            let mut inputs = VecDeque::new();
+            self.send(&Packet::PubAck(PubAck::new(publish.pkid)), &mut inputs);
+            // The message is there even if its acknowledgement can't be sent any more.
+            self.turn(Input::Command {
+                id: self.group.command(&publish.payload),
+            });
+            inputs.into_iter().for_each(|input| self.turn(input));
+        } else {
+            self.turn(Input::Command {
+                id: self.group.command(&publish.payload),
+            });
+        }
+    }
+
+    /// Ends a session because of what the peer sent.
+    fn end_session(&mut self, outcome: Outcome) {
+        let accepted = matches!(self.link, Link::Open(_, phase) if phase != Phase::Introduced);
+        self.close(if accepted && outcome == Outcome::Refused(NOT_GRANTED) {
+            How::Disconnect
+        } else {
+            How::Close
+        });
+        self.turn(Input::Lost { outcome });
+    }
+
+    fn lose(&mut self, outcome: Outcome) {
+        drop(self.forget());
+        self.turn(Input::Lost { outcome });
+    }
+}
+
+impl Link {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Brought> {
+        match self {
+            Link::Idle => Poll::Pending,
+            Link::Connecting(attempt) => {
+                Poll::Ready(Brought::Connected(ready!(attempt.as_mut().poll(context))))
+            }
+            Link::Open(connection, _) => {
+                let mut packets = Vec::new();
+                let ended = ready!(connection.poll_receive(context, &mut packets));
+                Poll::Ready(Brought::Packets(packets, ended))
+            }
+        }
+    }
+}
+
+/// Waits for the hub's due time and then for a place among the connects that are under way to its shard.
+async fn first_turn(group: &Group, shard: usize, due: Offset) -> Option<SemaphorePermit<'_>> {
+    sleep_until(group.clock.instant(due)).await;
+    group.ramp.get(shard)?.acquire().await.ok()
+}
