@@ -10,6 +10,8 @@ pub mod ledger;
 mod ledger_entry;
 pub mod live;
 pub mod marks;
+pub mod pool;
+pub mod recovery;
 pub mod second;
 pub mod series;
 pub mod shard;

@@ -1,0 +1,204 @@
+//! Whether a signal stays in its band from a second on.
+
+use super::SignalRows;
+use super::band::Band;
+use std::ops::Range;
+
+/// A run of more bad seconds than this is a dip, however few they are of the whole.
+const LONGEST_BAD_RUN: usize = 5;
+
+/// The confidence of the allowance: a healthy signal is refused once in a thousand looks.
+const ALLOWANCE_CONFIDENCE: f64 = 0.999;
+
+/// Of what the plan offers, this share must be tried: silence is not health.
+const ACTIVE_SHARE: f64 = 0.90;
+
+/// In a second in which the plan offers at least this many, none tried or none ended is a bad second, not a missing one.
+const TELLING_OFFER: f64 = 3.0;
+
+/// Of a signal that does not depend on activity, this share of the seconds must be known.
+const KNOWN_SHARE: f64 = 0.8;
+
+/// An onset is this many of the next [`ONSET_SECONDS`] seconds outside the band.
+const ONSET_BAD: usize = 3;
+pub(super) const ONSET_SECONDS: usize = 5;
+
+/// A signal's seconds, judged against its band.
+#[derive(Debug)]
+pub(super) struct Judged {
+    /// Outside the band that is entered, or silent.
+    outside: Vec<bool>,
+    /// Outside the band that is left, or silent.
+    bad: Vec<bool>,
+    /// Number of bad, known, tried and expected up to each row, so that a window costs two look-ups.
+    bad_before: Vec<usize>,
+    known_before: Vec<usize>,
+    tried_before: Vec<f64>,
+    expected_before: Vec<f64>,
+    depends_on_activity: bool,
+    exceed_rate: f64,
+}
+
+/// The answer for a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holds {
+    Yes,
+    No,
+    /// Too few seconds could be read.
+    Unknown,
+}
+
+impl Judged {
+    /// Judges every row; `quiet` are the rows of the quiet time, which also say how many attempts an offer leads to.
+    pub(super) fn new(signal: &SignalRows, band: &Band, quiet: &Range<usize>) -> Judged {
+        let expected = expected(signal, quiet);
+        let tried = |row: usize| {
+            signal.activity.as_ref().map_or(0.0, |activity| {
+                activity.attempts.get(row).copied().unwrap_or(0.0)
+            })
+        };
+        let mut judged = Judged {
+            outside: Vec::with_capacity(signal.rows.len()),
+            bad: Vec::with_capacity(signal.rows.len()),
+            bad_before: vec![0],
+            known_before: vec![0],
+            tried_before: vec![0.0],
+            expected_before: vec![0.0],
+            depends_on_activity: signal.activity.is_some(),
+            exceed_rate: band.quiet_exceed_rate,
+        };
+        for (row, value) in signal.rows.iter().enumerate() {
+            let silent = expected[row] >= TELLING_OFFER && (value.is_none() || tried(row) == 0.0);
+            let bad = silent || value.is_some_and(|value| band.is_outside_leave(value));
+            judged
+                .outside
+                .push(silent || value.is_some_and(|value| band.is_outside_enter(value)));
+            judged.bad.push(bad);
+            judged
+                .bad_before
+                .push(judged.bad_before[row] + usize::from(bad));
+            judged
+                .known_before
+                .push(judged.known_before[row] + usize::from(silent || value.is_some()));
+            judged
+                .tried_before
+                .push(judged.tried_before[row] + tried(row));
+            judged
+                .expected_before
+                .push(judged.expected_before[row] + expected[row]);
+        }
+        judged
+    }
+
+    /// The first row of `rows` from which on the band is left: itself outside, and 3 of the 5 rows from it on.
+    pub(super) fn onset(&self, rows: Range<usize>) -> Option<usize> {
+        let last = rows
+            .end
+            .min(self.outside.len())
+            .checked_sub(ONSET_SECONDS)?;
+        (rows.start..=last).find(|row| {
+            let next = &self.outside[*row..*row + ONSET_SECONDS];
+            next[0] && next.iter().filter(|outside| **outside).count() >= ONSET_BAD
+        })
+    }
+
+    /// Whether the signal stays in its band over `rows`.
+    pub(super) fn holds(&self, rows: Range<usize>) -> Holds {
+        let length = rows.len();
+        if length == 0 || rows.end > self.bad.len() || self.bad[rows.start] {
+            return Holds::No;
+        }
+        let bad = self.bad_before[rows.end] - self.bad_before[rows.start];
+        let known = self.known_before[rows.end] - self.known_before[rows.start];
+        if bad > 0 && (bad > allowance(known, self.exceed_rate) || self.has_long_run(rows.clone()))
+        {
+            return Holds::No;
+        }
+        if !self.depends_on_activity {
+            let enough = known as f64 >= KNOWN_SHARE * length as f64;
+            return if enough { Holds::Yes } else { Holds::Unknown };
+        }
+        let tried = self.tried_before[rows.end] - self.tried_before[rows.start];
+        let expected = self.expected_before[rows.end] - self.expected_before[rows.start];
+        if tried + 1e-9 >= ACTIVE_SHARE * expected {
+            Holds::Yes
+        } else {
+            Holds::No
+        }
+    }
+
+    pub(super) fn bad_in(&self, rows: Range<usize>) -> u64 {
+        (self.bad_before[rows.end] - self.bad_before[rows.start]) as u64
+    }
+
+    fn has_long_run(&self, rows: Range<usize>) -> bool {
+        self.bad[rows]
+            .split(|bad| !bad)
+            .any(|run| run.len() > LONGEST_BAD_RUN)
+    }
+}
+
+/// Attempts that each row's offer leads to: the offer times attempts per offer of the quiet time, at most one for one (retries are
+/// not counted on).
+fn expected(signal: &SignalRows, quiet: &Range<usize>) -> Vec<f64> {
+    let Some(activity) = &signal.activity else {
+        return vec![0.0; signal.rows.len()];
+    };
+    let total = |column: &[f64]| {
+        column
+            .get(quiet.clone())
+            .map_or(0.0, |rows| rows.iter().sum::<f64>())
+    };
+    let offered = total(&activity.offered);
+    let ratio = if offered > 0.0 {
+        (total(&activity.attempts) / offered).min(1.0)
+    } else {
+        1.0
+    };
+    (0..signal.rows.len())
+        .map(|row| {
+            activity
+                .offered
+                .get(row)
+                .map_or(0.0, |offered| offered * ratio)
+        })
+        .collect()
+}
+
+/// How many of `seconds` may be bad: the smallest k for which a binomial (seconds, rate) is at most k with 99.9 %.
+fn allowance(seconds: usize, rate: f64) -> usize {
+    if rate >= 1.0 {
+        return seconds;
+    }
+    let odds = rate.ln() - (1.0 - rate).ln();
+    // In logarithms: (1 − rate)^seconds of a long window is below the smallest double.
+    let mut log_probability = seconds as f64 * (1.0 - rate).ln();
+    let mut reached = log_probability.exp();
+    let mut allowed = 0;
+    while reached < ALLOWANCE_CONFIDENCE && allowed < seconds {
+        log_probability += ((seconds - allowed) as f64).ln() - ((allowed + 1) as f64).ln() + odds;
+        reached += log_probability.exp();
+        allowed += 1;
+    }
+    allowed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::allowance;
+
+    /// 17 of 720 seconds may leave the band when 1 % did in the quiet time (field notes on recovery, §0.9).
+    #[test]
+    fn the_allowance_is_the_binomial_quantile() {
+        assert_eq!(allowance(720, 0.01), 17);
+        assert_eq!(allowance(30, 0.002), 2);
+        assert_eq!(allowance(0, 0.01), 0);
+        assert_eq!(allowance(100, 1.0), 100);
+    }
+
+    #[test]
+    fn the_allowance_survives_long_windows() {
+        let allowed = allowance(7200, 0.5);
+        assert!((3700..3760).contains(&allowed), "{allowed}");
+    }
+}
