@@ -324,12 +324,7 @@ fn most_steps(plan: &Plan) -> usize {
     let peak: f64 = plan
         .issuers
         .iter()
-        .map(|issuer| {
-            let rates = issuer.arrivals.pieces.iter();
-            rates
-                .map(|piece| piece.from_per_second.max(piece.to_per_second))
-                .fold(0.0, f64::max)
-        })
+        .map(|issuer| issuer.arrivals.peak_per_second())
         .sum();
     FEWEST_STEPS.max((peak * 5.0 * STEPS_A_COMMAND) as usize)
 }
