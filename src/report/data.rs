@@ -1,0 +1,333 @@
+//! The report as data. Times are microseconds (`_us`) or seconds from 0:00 (`_s`), shares 0 to 1, rates per second.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of [`Report`]'s form; it grows when a field changes its meaning or goes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub schema_version: u32,
+    pub run: RunSection,
+    pub verdict: VerdictSection,
+    /// In the order of the files.
+    pub judgements: Vec<JudgementRow>,
+    pub operations: Vec<OperationRow>,
+    pub hubs: Vec<HubRow>,
+    /// One row for each issuer group.
+    pub ledger: Vec<LedgerRow>,
+    /// Triggers first, then faults.
+    pub marks: Vec<MarkRow>,
+    pub timeline: Timeline,
+    /// One row for each probed source.
+    pub pools: Vec<PoolRow>,
+    pub recoveries: Vec<RecoveryRow>,
+    pub generator: GeneratorSection,
+    /// What a reader should know besides.
+    pub notes: Vec<String>,
+}
+
+/// Which run it was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSection {
+    pub id: String,
+    pub profile: String,
+    pub about: String,
+    pub series: Option<String>,
+    pub target: String,
+    pub environment: String,
+    pub seed: u64,
+    /// When it started, as a date with its zone.
+    pub started: String,
+    /// The load by plan, in seconds.
+    pub duration_s: u64,
+    /// From 0:00 to the last closed second.
+    pub lasted_s: u64,
+    pub hubs: u64,
+    /// Arrivals of riders and commands by now.
+    pub arrivals: u64,
+    /// The command that runs it again.
+    pub replay: String,
+    /// The folder with its files.
+    pub folder: String,
+    /// What ended it before its time: a guard, a signal.
+    pub stopped: Option<String>,
+    pub version: String,
+}
+
+/// What it came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VerdictSection {
+    /// `pass`, `inconclusive`, `fail`.
+    pub verdict: String,
+    pub exit_code: u8,
+    pub exit_text: String,
+    /// The failed lines, then what keeps the run from passing.
+    pub reasons: Vec<String>,
+}
+
+/// One expectation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JudgementRow {
+    pub text: String,
+    pub place: String,
+    pub limit: String,
+    pub measured: String,
+    pub value: Option<f64>,
+    /// When the worst was seen.
+    pub at_s: Option<i64>,
+    /// `pass`, `inconclusive`, `fail`, `not judged`.
+    pub verdict: String,
+    pub why: Option<String>,
+}
+
+/// One measured kind of action of one group, over the whole run. started = ok + declined + failed + timed out + unfinished.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OperationRow {
+    pub name: String,
+    pub group: String,
+    /// `connect`, `telemetry`, `answer`, `step`, `journey`, `issue`, `command`.
+    pub kind: String,
+    pub started: u64,
+    pub ok: u64,
+    pub declined: u64,
+    /// `not_sent` is among them, `timed_out` is not.
+    pub failed: u64,
+    pub timed_out: u64,
+    pub not_sent: u64,
+    pub unfinished: u64,
+    /// How long the unfinished had been due at the end.
+    pub unfinished_ages: Option<Times>,
+    /// ok ÷ (ended − declined − not sent).
+    pub success: Option<f64>,
+    /// Attempts that left.
+    pub attempts: u64,
+    /// Attempts ÷ started actions.
+    pub amplification: Option<f64>,
+    pub amplification_worst: Option<WorstTen>,
+    /// How attempts and actions ended: class and code.
+    pub outcomes: Vec<OutcomeRow>,
+    /// From the due time; of what was ok, declined or timed out.
+    pub latency: Option<Times>,
+    /// From the start; of the same.
+    pub service: Option<Times>,
+    /// Start − due.
+    pub lag: Option<Times>,
+    /// Latency before any trigger or fault, during (to its end and the time allowed for recovery), and after.
+    pub spans: Vec<SpanRow>,
+}
+
+/// Percentiles of times.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    pub count: u64,
+    pub mean_us: f64,
+    pub p50_us: u64,
+    pub p95_us: u64,
+    pub p99_us: u64,
+    pub p999_us: u64,
+    pub max_us: u64,
+}
+
+/// The ten seconds with the most attempts for each started action.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct WorstTen {
+    pub attempts_per_action: f64,
+    /// Where they began.
+    pub at_s: i64,
+}
+
+/// How often something ended in one way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutcomeRow {
+    /// The class, with the code of a refusal.
+    pub outcome: String,
+    pub attempts: u64,
+    pub actions: u64,
+}
+
+/// Latency in one part of the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SpanRow {
+    /// `before`, `during`, `after`.
+    pub span: String,
+    pub latency: Option<Times>,
+    pub success: Option<f64>,
+}
+
+/// One group of hubs, over the whole run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HubRow {
+    pub group: String,
+    pub count: u64,
+    /// TCP connections that stood: what a broker logs as new connections.
+    pub opened: u64,
+    /// Sessions accepted: what a broker logs as new clients.
+    pub accepted: u64,
+    /// Connected at the end.
+    pub standing: u64,
+    /// The fewest that were connected at the end of a second of the load.
+    pub standing_least: Option<u64>,
+    /// Sessions that ended without the hub asking for it.
+    pub lost: u64,
+    /// Sessions that the hub ended itself.
+    pub left: u64,
+    /// Attempts to connect that were refused.
+    pub refused: u64,
+    /// Sessions accepted after 0:00.
+    pub reconnects: u64,
+    /// Messages on a command topic that carry no id of this run.
+    pub foreign: u64,
+    pub packets: Vec<PacketRow>,
+}
+
+/// Packets of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PacketRow {
+    pub kind: String,
+    pub sent: u64,
+    pub received: u64,
+}
+
+/// The account of the commands of one group. due = the sum of `states`, or the run can't pass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LedgerRow {
+    pub group: String,
+    pub due: u64,
+    /// Every state with its count, in the order of the table in the documentation.
+    pub states: Vec<StateCount>,
+    pub adds_up: bool,
+    pub duplicated: u64,
+    pub unexpected: u64,
+    /// Delivered after the issuer had given up.
+    pub after_give_up: u64,
+    /// Delivered after the command had counted as lost, in doubt or refused.
+    pub after_closing: u64,
+    /// Attempts beyond the first.
+    pub retries: u64,
+}
+
+/// Commands in one state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateCount {
+    pub state: String,
+    pub count: u64,
+}
+
+/// A trigger or a fault.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MarkRow {
+    pub name: String,
+    /// `trigger` or `fault`.
+    pub kind: String,
+    /// What it does.
+    pub what: String,
+    pub planned_us: u64,
+    /// Microseconds from 0:00; `None` if it never began.
+    pub begin_us: Option<i64>,
+    pub end_us: Option<i64>,
+    /// How its effect was seen.
+    pub observed: Option<String>,
+    /// Why its effect could not be seen, or why it could not be done or undone.
+    pub problem: Option<String>,
+}
+
+/// The run by time, in steps of the same length.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// The first step's begin, from 0:00 (negative: the groups were still connecting).
+    pub from_s: i64,
+    pub step_s: u64,
+    pub lines: Vec<TimelineRow>,
+}
+
+/// One quantity over time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TimelineRow {
+    pub name: String,
+    /// `/s`, `us`, `share`, or empty for a count.
+    pub unit: String,
+    /// One value a step; `None` where nothing was measured.
+    pub values: Vec<Option<f64>>,
+}
+
+/// What a probed source said over the load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PoolRow {
+    pub source: String,
+    /// `pool`, `queue`, `broker`, `value`.
+    pub plays: String,
+    pub readings: u64,
+    /// Share of the load without a reading, and the longest time without one.
+    pub blind: f64,
+    pub blind_longest_us: u64,
+    /// Readings that did not come about, by reason.
+    pub gaps: BTreeMap<String, u64>,
+    pub last_gap: Option<String>,
+    pub restarts: u64,
+    pub overall: Option<PoolSpan>,
+    /// Before, during and after each trigger and fault.
+    pub spans: Vec<PoolSpan>,
+}
+
+/// A pool in one part of the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PoolSpan {
+    /// `load`, or `before drop`, `during drop`, `after drop`.
+    pub span: String,
+    /// The larger of the next two, unless the second is noise.
+    pub wait_mean_us: Option<f64>,
+    pub wait_by_counters_us: Option<f64>,
+    pub wait_by_little_us: Option<f64>,
+    pub wait_p99_us: Option<f64>,
+    /// The p99 lies beyond the last bucket of the target's histogram.
+    pub wait_p99_at_least: bool,
+    pub waiting_max: Option<f64>,
+    pub in_use_max: Option<f64>,
+    pub max: Option<f64>,
+    pub saturation_max: Option<f64>,
+    pub stalled_us: Option<u64>,
+    pub timeouts: Option<f64>,
+    pub acquires: Option<f64>,
+}
+
+/// Recovery from one trigger or fault.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecoveryRow {
+    pub mark: String,
+    /// `recovered`, `recovering`, `metastable`, `censored`, `unharmed`.
+    pub outcome: String,
+    /// In a sentence, with the reason.
+    pub text: String,
+    pub from_injection_us: Option<u64>,
+    pub from_removal_us: Option<u64>,
+    /// Each signal by itself.
+    pub signals: Vec<SignalRow>,
+}
+
+/// One signal's way back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SignalRow {
+    pub signal: String,
+    pub text: String,
+}
+
+/// Why the numbers can be trusted, or not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorSection {
+    pub workers: u64,
+    /// Start − due of everything that was started after 0:00.
+    pub lag: Option<Times>,
+    /// The worst p99 of the lag in any ten seconds.
+    pub lag_worst_us: Option<u64>,
+    /// What lag would spoil the tightest limit on a latency.
+    pub lag_allowed_us: Option<u64>,
+    pub not_sent: u64,
+    /// Steps of commands that could not be counted.
+    pub lost_steps: u64,
+    /// Of one core: 2.0 means that two were busy.
+    pub cpu_share: Option<f64>,
+    pub resident_bytes: Option<u64>,
+}
