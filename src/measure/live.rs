@@ -78,7 +78,7 @@ impl Collector {
                 live.in_flight += self.totals().operations[row].unfinished();
             }
         }
-        busiest.sort_by(|a, b| b.0.cmp(&a.0));
+        busiest.sort_by_key(|(starts, _, _)| std::cmp::Reverse(*starts));
         live.latency_p95_us = busiest
             .into_iter()
             .take(3)

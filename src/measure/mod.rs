@@ -17,6 +17,7 @@ pub mod series;
 pub mod shard;
 pub mod totals;
 pub mod transition;
+pub mod verdict;
 
 pub use collector::Collector;
 pub use histogram::Histogram;
@@ -29,3 +30,4 @@ pub use series::Series;
 pub use shard::Shard;
 pub use totals::Totals;
 pub use transition::Transition;
+pub use verdict::{Judged, Judgement, Verdict};

@@ -15,7 +15,11 @@ impl Verdict {
     /// The worse of the two; of two that are equally bad, the first.
     #[must_use]
     pub fn worst(self, other: Verdict) -> Verdict {
-        if other.rank() > self.rank() { other } else { self }
+        if other.rank() > self.rank() {
+            other
+        } else {
+            self
+        }
     }
 
     /// Its word in reports.

@@ -3,8 +3,6 @@
 //! [`Report`] holds everything that any form shows, so that no form computes a number that another lacks. The forms are one function
 //! each; none of them knows a plan, a recorder or a clock.
 
-pub mod build;
 pub mod data;
 
-pub use build::{Facts, build};
 pub use data::Report;
