@@ -1,1 +1,6 @@
-//!
+//! Hubs and publishers over real sockets: against mosquitto, and against scripted servers that say odd things.
+
+mod broker;
+mod fleet;
+mod odd_servers;
+mod publisher;

@@ -12,13 +12,16 @@ const MAX_PACKET_BYTES: usize = 1024 * 1024;
 
 /// Takes every whole packet off the front of `bytes` and appends it to `out`; what remains is the beginning of the next.
 pub(super) fn split(bytes: &mut BytesMut, out: &mut Vec<Packet>) -> Result<(), End> {
-    loop {
+    while let Some(first) = bytes.first() {
+        // A wrong first byte is wrong at once; the length behind it may be anything.
+        if !may_begin(*first) {
+            return Err(End::Malformed);
+        }
         let header = match mqttbytes::check(bytes.iter(), MAX_PACKET_BYTES) {
             Ok(header) => header,
             Err(Error::InsufficientBytes(_)) => return Ok(()),
             Err(_) => return Err(End::Malformed),
         };
-        let first = bytes[0];
         let length = header.frame_length();
         // The frame is complete: whatever the codec lacks now, it will never get.
         let packet = match Packet::read(bytes, MAX_PACKET_BYTES) {
@@ -26,25 +29,35 @@ pub(super) fn split(bytes: &mut BytesMut, out: &mut Vec<Packet>) -> Result<(), E
             Err(Error::InvalidConnectReturnCode(code)) => return Err(End::Refused(code)),
             Err(_) => return Err(End::Malformed),
         };
-        if !may_arrive(&packet, first & 0x0f, length) {
+        if !may_arrive(&packet, length) {
             return Err(End::Malformed);
         }
         out.push(packet);
     }
+    Ok(())
 }
 
-/// Whether a client that subscribes with QoS 0 or 1 may get this packet with these flags and this whole length.
-fn may_arrive(packet: &Packet, flags: u8, length: usize) -> bool {
+/// Whether a packet for a client that subscribes with QoS 0 or 1 may begin with this byte: its type and its fixed flags.
+fn may_begin(first: u8) -> bool {
+    const CONNACK: u8 = 0x20;
+    const PUBACK: u8 = 0x40;
+    const SUBACK: u8 = 0x90;
+    const PINGRESP: u8 = 0xd0;
+    matches!(first, CONNACK | PUBACK | SUBACK | PINGRESP) || first >> 4 == 3
+}
+
+/// Whether such a client may get this packet with this whole length.
+fn may_arrive(packet: &Packet, length: usize) -> bool {
     match packet {
         Packet::Publish(publish) => {
             publish.qos != QoS::ExactlyOnce
                 && !publish.topic.is_empty()
                 && !publish.topic.contains(['+', '#', '\0'])
         }
-        Packet::ConnAck(_) => flags == 0 && length == 4,
-        Packet::PubAck(acknowledged) => flags == 0 && length == 4 && acknowledged.pkid != 0,
-        Packet::SubAck(acknowledged) => flags == 0 && acknowledged.pkid != 0,
-        Packet::PingResp => flags == 0 && length == 2,
+        Packet::ConnAck(_) => length == 4,
+        Packet::PubAck(acknowledged) => length == 4 && acknowledged.pkid != 0,
+        Packet::SubAck(acknowledged) => acknowledged.pkid != 0,
+        Packet::PingResp => length == 2,
         _ => false,
     }
 }
@@ -80,6 +93,14 @@ mod tests {
         let (packets, result, kept) = read(&[0x20, 2, 0, 0, 0x90, 3, 0, 1, 1, 0xd0, 0, 0x30]);
         assert!(result.is_ok());
         assert_eq!((packets.len(), kept), (3, 1));
+    }
+
+    #[test]
+    fn does_not_wait_for_the_length_of_garbage() {
+        assert!(matches!(
+            read(b"HTTP/1.1 400 Bad Request").1,
+            Err(End::Malformed)
+        ));
     }
 
     /// Each is complete by its length, so waiting would be for ever.
