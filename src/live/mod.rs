@@ -4,6 +4,9 @@
 //! decide nothing: no retry, no wait, no timeout that the plan does not name.
 
 pub mod hubs;
+pub mod issuers;
 mod mqtt;
 pub mod publish;
+mod schedule;
 mod shards;
+pub mod users;

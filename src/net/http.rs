@@ -56,7 +56,9 @@ pub struct Answer {
 }
 
 impl Answer {
-    fn failed(outcome: Outcome) -> Answer {
+    /// No answer, for this reason.
+    #[must_use]
+    pub fn failed(outcome: Outcome) -> Answer {
         Answer {
             result: Err(outcome),
             body: Vec::new(),
@@ -152,16 +154,19 @@ impl Http {
         Ok(builder)
     }
 
-    /// Sends a request and reads its whole answer within `timeout`.
-    pub async fn perform(
+    /// Sends a request and reads its whole answer within `timeout`; what can't be prepared is not sent.
+    pub fn perform(
         &self,
         request: &Request,
         value: &mut dyn FnMut(&str, &mut String) -> bool,
         timeout: Duration,
-    ) -> Answer {
-        match self.prepare(request, value, timeout) {
-            Ok(builder) => receive(builder.send().await).await,
-            Err(_) => Answer::failed(Outcome::NotSent),
+    ) -> impl Future<Output = Answer> + Send + use<> {
+        let prepared = self.prepare(request, value, timeout);
+        async move {
+            match prepared {
+                Ok(builder) => receive(builder.send().await).await,
+                Err(_) => Answer::failed(Outcome::NotSent),
+            }
         }
     }
 

@@ -1,1 +1,5 @@
-//!
+//! Riders and issuers over real sockets, against small servers on free ports.
+
+mod counts;
+mod freeze;
+mod stage;

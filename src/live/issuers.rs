@@ -1,0 +1,243 @@
+//! Issuers: each hands one command to the target, by an HTTP request or by a publish.
+//!
+//! Decides nothing but who sends; when and how often is the business of the schedule and of the issuer.
+
+use super::publish::Publisher;
+use super::schedule::{Answered, Arrivals, LaneSetup, Lanes, Then, Ticket, Worker};
+use crate::agents::{Issuer, IssuerConfig, ReplyResult};
+use crate::dice::Dice;
+use crate::event::{AgentId, AgentKind, Offset, Outcome, Sink};
+use crate::net::clock::Clock;
+use crate::net::hosts::{HostError, Hosts};
+use crate::net::http::{Http, NoClient};
+use crate::plan::Plan;
+use crate::plan::Template;
+use crate::plan::target::{CommandSend, CommandSpec};
+use crate::plan::template::JsonTemplate;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long a broker may take to accept the connection over which commands are published.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why the issuers can't start.
+#[derive(Debug, thiserror::Error)]
+pub enum IssuerError {
+    #[error(transparent)]
+    Client(#[from] NoClient),
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error(
+        "commands for `{device}` are published, and its brokers have not all accepted a connection within {} s; look whether they run and whether user name and password are right",
+        PATIENCE.as_secs()
+    )]
+    NoBroker { device: String },
+}
+
+/// All issuers of a run.
+pub struct IssuerFleet {
+    lanes: Lanes,
+}
+
+/// How the issuers of a group hand over.
+#[derive(Clone)]
+enum Way {
+    Http(Http),
+    Publish(Publisher),
+}
+
+impl IssuerFleet {
+    /// Sets up clients and brokers' connections. Nothing is sent before [`IssuerFleet::begin`].
+    ///
+    /// # Errors
+    /// If there is no HTTP client to be had, or a broker accepts no connection.
+    pub async fn start(
+        plan: &Arc<Plan>,
+        hosts: &Arc<Hosts>,
+        clock: Clock,
+        run_tag: &str,
+        sinks: &[Sink],
+    ) -> Result<IssuerFleet, IssuerError> {
+        let cut = CancellationToken::new();
+        let mut lanes = Lanes::new(clock, cut.clone());
+        let publishers = publishers(plan, hosts, clock, run_tag, sinks).await?;
+        for (group, sink) in (0..plan.issuers.len()).zip(sinks.iter().cycle()) {
+            let issuers = &plan.issuers[group];
+            let command = &plan.target.commands[issuers.command];
+            let way = match publishers.get(&command.to) {
+                Some(publisher) if is_published(command) => Way::Publish(publisher.clone()),
+                _ => {
+                    let idle = issuers.max_in_flight as usize;
+                    Way::Http(Http::new(Arc::clone(hosts), idle, issuers.timeout)?)
+                }
+            };
+            let worker = Worker {
+                clock,
+                sink: Arc::clone(sink),
+            };
+            lanes.add(LaneSetup {
+                arrivals: Arrivals::new(issuers.arrivals.clone(), plan.duration),
+                max_in_flight: issuers.max_in_flight,
+                agent: issuers_of(plan, group, run_tag),
+                dispatch: dispatch(way, worker.clone(), cut.clone()),
+                worker,
+                orders: lanes.orders(),
+                cut: cut.clone(),
+            });
+        }
+        Ok(IssuerFleet { lanes })
+    }
+
+    /// Lets commands begin by their schedules: `0:00` is at `zero`.
+    pub fn begin(&self, zero: Offset) {
+        self.lanes.begin(zero);
+    }
+
+    /// Lets commands go on past the load's end at their last rate, until the stop. Without it they end with the load.
+    pub fn go_on(&self) {
+        self.lanes.go_on();
+    }
+
+    /// Issuers that wait for an answer now.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.lanes.in_flight()
+    }
+
+    /// Ends arrivals and lets commands on the way go on until `deadline`; then what is in flight is given up and told as
+    /// unfinished.
+    pub async fn stop(mut self, deadline: Offset) {
+        self.lanes.stop(deadline).await;
+    }
+}
+
+fn is_published(command: &CommandSpec) -> bool {
+    matches!(command.send, CommandSend::Publish { .. })
+}
+
+/// A publisher for each device whose commands are published, all of them connected.
+async fn publishers(
+    plan: &Arc<Plan>,
+    hosts: &Hosts,
+    clock: Clock,
+    run_tag: &str,
+    sinks: &[Sink],
+) -> Result<BTreeMap<usize, Publisher>, IssuerError> {
+    let commands = plan
+        .issuers
+        .iter()
+        .map(|group| &plan.target.commands[group.command]);
+    let devices: BTreeSet<usize> = commands
+        .filter(|command| is_published(command))
+        .map(|command| command.to)
+        .collect();
+    let mut publishers = BTreeMap::new();
+    for (device, sink) in devices.into_iter().zip(sinks.iter().cycle()) {
+        let publisher = Publisher::start(plan, device, hosts, clock, run_tag, sink).await?;
+        if !publisher.stands(PATIENCE).await {
+            let device = plan.target.devices[device].name.clone();
+            return Err(IssuerError::NoBroker { device });
+        }
+        publishers.insert(device, publisher);
+    }
+    Ok(publishers)
+}
+
+/// Makes the issuers of a group.
+fn issuers_of(
+    plan: &Plan,
+    group: usize,
+    run_tag: &str,
+) -> Box<dyn Fn(u64) -> (Issuer, Dice) + Send> {
+    let config = Arc::new(IssuerConfig::of(plan, group, run_tag));
+    let seed = plan.seed;
+    let row = u16::try_from(group).unwrap_or(u16::MAX);
+    Box::new(move |number| {
+        let id = AgentId {
+            kind: AgentKind::Issuer,
+            group: row,
+            index: number,
+        };
+        (Issuer::new(&config, number), Dice::of(seed, id))
+    })
+}
+
+/// Works each ticket in a task of its own; there are never more of them than the group may have in flight.
+fn dispatch(
+    way: Way,
+    worker: Worker,
+    cut: CancellationToken,
+) -> Box<dyn Fn(Ticket<Issuer>) + Send> {
+    Box::new(move |ticket| {
+        let (way, worker, cut) = (way.clone(), worker.clone(), cut.clone());
+        tokio::spawn(async move { hand_over(ticket, &way, &worker, &cut).await });
+    })
+}
+
+/// Performs one issuer's attempts until it waits or is done.
+async fn hand_over(
+    mut ticket: Ticket<Issuer>,
+    way: &Way,
+    worker: &Worker,
+    cut: &CancellationToken,
+) {
+    let mut actions = Vec::new();
+    let mut then = ticket.begin(worker, &mut actions);
+    while let Then::Request(timeout) = then {
+        let answered = tokio::select! {
+            biased;
+            () = cut.cancelled() => return ticket.stop(worker, &mut actions),
+            answered = way.ask(ticket.agent(), timeout) => answered,
+        };
+        then = ticket.answered(worker, &answered, &mut actions);
+    }
+    ticket.settle(then);
+}
+
+impl Way {
+    async fn ask(&self, issuer: &Issuer, timeout: Duration) -> Answered {
+        match (self, issuer.send()) {
+            (Way::Http(http), CommandSend::Http(request)) => {
+                let mut value = |name: &str, out: &mut String| issuer.value(name, out);
+                http.perform(request, &mut value, timeout).await.into()
+            }
+            (Way::Publish(publisher), CommandSend::Publish { topic, qos, json }) => {
+                let result = publish(publisher, issuer, (topic, *qos, json), timeout).await;
+                Answered {
+                    result,
+                    body: Vec::new(),
+                }
+            }
+            // The way was chosen by how the command is sent.
+            _ => Answered::not_sent(),
+        }
+    }
+}
+
+/// Publishes one attempt of a command; its time starts when it is handed to the connection.
+async fn publish(
+    publisher: &Publisher,
+    issuer: &Issuer,
+    (topic, qos, json): (&Template, u8, &JsonTemplate),
+    timeout: Duration,
+) -> ReplyResult {
+    let mut value = |name: &str, out: &mut String| issuer.value(name, out);
+    let mut serial = String::new();
+    value("serial", &mut serial);
+    let mut address = String::new();
+    let (Ok(()), Ok(payload)) = (
+        topic.render_into(&mut address, &mut value),
+        json.render(&mut value),
+    ) else {
+        return ReplyResult::Failed(Outcome::NotSent);
+    };
+    let payload = payload.to_string().into_bytes();
+    let sent = publisher.publish(&serial, address, qos, payload);
+    match tokio::time::timeout(timeout, sent).await {
+        Ok(Outcome::Ok) => ReplyResult::Accepted,
+        Ok(outcome) => ReplyResult::Failed(outcome),
+        Err(_) => ReplyResult::Failed(Outcome::TimedOut),
+    }
+}
