@@ -1,4 +1,9 @@
 //! The one integration binary: a module per area.
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests play the world: they start peers, wait by the clock, and a panic is how they fail"
+)]
 
 mod agents;
 mod arrivals;
