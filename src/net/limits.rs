@@ -188,7 +188,7 @@ impl Needs {
     }
 }
 
-/// Number of ports in a text like `32768	60999`.
+/// Number of ports in a text of two bounds, like `32768 60999`.
 fn port_range(text: &str) -> io::Result<u64> {
     let mut bounds = text.split_whitespace().map(str::parse::<u64>);
     match (bounds.next(), bounds.next()) {

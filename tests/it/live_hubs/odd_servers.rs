@@ -149,10 +149,6 @@ async fn each_odd_answer_has_its_outcome() {
             Outcome::Protocol,
         ),
         (
-            vec![Says::Bytes(&[0x20, 2, 0, 0, 0x90, 3, 0, 1, 1])],
-            Outcome::Protocol,
-        ),
-        (
             "as it should be",
             vec![accepts(), Says::Bytes(&SUBACK)],
             Outcome::Ok,
