@@ -71,89 +71,8 @@ async fn outcome_of_one_try(script: Vec<Says>) -> (Outcome, Told) {
     (outcome.unwrap(), told)
 }
 
-#[tokio::test]
-async fn each_odd_answer_has_its_outcome() {
-    let accepts = || Says::Bytes(&CONNACK);
-    let table: Vec<(&str, Vec<Says>, Outcome)> = vec![
-        (
-            "CONNACK refused",
-            vec![Says::Bytes(&[0x20, 2, 0, 5])],
-            Outcome::Refused(5),
-        ),
-        (
-            "CONNACK with a code of nobody",
-            vec![Says::Bytes(&[0x20, 2, 0, 77])],
-            Outcome::Refused(77),
-        ),
-        (
-            "CONNACK a byte short",
-            vec![Says::Bytes(&[0x20, 1, 0])],
-            Outcome::Protocol,
-        ),
-        (
-            "CONNACK twice",
-            vec![Says::Bytes(&[0x20, 2, 0, 0, 0x20, 2, 0, 0])],
-            Outcome::Protocol,
-        ),
-        (
-            "half a CONNACK, then silence",
-            vec![Says::Bytes(&[0x20, 2])],
-            Outcome::TimedOut,
-        ),
-        (
-            "garbage",
-            vec![Says::Bytes(b"HTTP/1.1 400 Bad Request\r\n\r\n")],
-            Outcome::Protocol,
-        ),
-        (
-            "PUBLISH before CONNACK",
-            vec![Says::Bytes(&[0x30, 3, 0, 1, b'a'])],
-            Outcome::Protocol,
-        ),
-        (
-            "PINGRESP before CONNACK",
-            vec![Says::Bytes(&[0xd0, 0])],
-            Outcome::Protocol,
-        ),
-        ("closes at CONNECT", vec![Says::Closes], Outcome::Reset),
-        ("resets at CONNECT", vec![Says::Resets], Outcome::Reset),
-        ("never answers", vec![Says::Nothing], Outcome::TimedOut),
-        (
-            "CONNACK, then closes",
-            vec![accepts(), Says::Closes],
-            Outcome::Reset,
-        ),
-        (
-            "CONNACK, then silence",
-            vec![accepts(), Says::Nothing],
-            Outcome::TimedOut,
-        ),
-        (
-            "SUBACK 0x80",
-            vec![accepts(), Says::Bytes(&[0x90, 3, 0, 1, 0x80])],
-            Outcome::Refused(0x80),
-        ),
-        (
-            "SUBACK of another packet",
-            vec![accepts(), Says::Bytes(&[0x90, 3, 0, 9, 1])],
-            Outcome::Protocol,
-        ),
-        (
-            "SUBACK of two subscriptions",
-            vec![accepts(), Says::Bytes(&[0x90, 4, 0, 1, 1, 1])],
-            Outcome::Protocol,
-        ),
-        (
-            "DISCONNECT from a server",
-            vec![accepts(), Says::Bytes(&[0xe0, 0])],
-            Outcome::Protocol,
-        ),
-        (
-            "as it should be",
-            vec![accepts(), Says::Bytes(&SUBACK)],
-            Outcome::Ok,
-        ),
-    ];
+/// The outcome of one try against each script.
+async fn check(table: Vec<(&str, Vec<Says>, Outcome)>) {
     for (what, script, expected) in table {
         let (outcome, told) = outcome_of_one_try(script).await;
         assert_eq!(outcome, expected, "{what}");
@@ -161,6 +80,75 @@ async fn each_odd_answer_has_its_outcome() {
         let stood = usize::from(expected == Outcome::Ok);
         assert_eq!(told.hubs(HubChange::Connected), stood, "{what}");
     }
+}
+
+#[tokio::test]
+async fn each_odd_answer_to_connect_has_its_outcome() {
+    let (refused, reset, protocol) = (Outcome::Refused, Outcome::Reset, Outcome::Protocol);
+    let says = |bytes: &'static [u8]| vec![Says::Bytes(bytes)];
+    check(vec![
+        ("CONNACK refused", says(&[0x20, 2, 0, 5]), refused(5)),
+        (
+            "CONNACK with a code of nobody",
+            says(&[0x20, 2, 0, 77]),
+            refused(77),
+        ),
+        ("CONNACK a byte short", says(&[0x20, 1, 0]), protocol),
+        (
+            "CONNACK twice",
+            says(&[0x20, 2, 0, 0, 0x20, 2, 0, 0]),
+            protocol,
+        ),
+        (
+            "half a CONNACK, then silence",
+            says(&[0x20, 2]),
+            Outcome::TimedOut,
+        ),
+        (
+            "garbage",
+            says(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+            protocol,
+        ),
+        (
+            "PUBLISH before CONNACK",
+            says(&[0x30, 3, 0, 1, b'a']),
+            protocol,
+        ),
+        ("PINGRESP before CONNACK", says(&[0xd0, 0]), protocol),
+        ("closes at CONNECT", vec![Says::Closes], reset),
+        ("resets at CONNECT", vec![Says::Resets], reset),
+        ("never answers", vec![Says::Nothing], Outcome::TimedOut),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn each_odd_answer_to_subscribe_has_its_outcome() {
+    let (refused, reset, protocol) = (Outcome::Refused, Outcome::Reset, Outcome::Protocol);
+    let then = |says: Says| vec![Says::Bytes(&CONNACK), says];
+    let says = |bytes: &'static [u8]| then(Says::Bytes(bytes));
+    check(vec![
+        ("CONNACK, then closes", then(Says::Closes), reset),
+        (
+            "CONNACK, then silence",
+            then(Says::Nothing),
+            Outcome::TimedOut,
+        ),
+        ("SUBACK 0x80", says(&[0x90, 3, 0, 1, 0x80]), refused(0x80)),
+        (
+            "SUBACK of another packet",
+            says(&[0x90, 3, 0, 9, 1]),
+            protocol,
+        ),
+        (
+            "SUBACK of two subscriptions",
+            says(&[0x90, 4, 0, 1, 1, 1]),
+            protocol,
+        ),
+        ("DISCONNECT from a server", says(&[0xe0, 0]), protocol),
+        ("as it should be", says(&SUBACK), Outcome::Ok),
+    ])
+    .await;
 }
 
 #[tokio::test]
