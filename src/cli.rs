@@ -2,6 +2,10 @@
 //!
 //! Decides which command runs and with which arguments; what a command does stands elsewhere.
 
+use crate::chaos::heal::HealArguments;
+use crate::chaos::proxy::ProxyArguments;
+use crate::chaos::watchdog::WatchdogArguments;
+use crate::chaos::{heal, proxy, watchdog};
 use crate::run::ending::Ending;
 use crate::run::{self, RunArguments};
 use clap::{Parser, Subcommand};
@@ -18,6 +22,13 @@ struct Arguments {
 enum Command {
     /// Read the same files as `run` and print the plan; nothing is contacted.
     Check(RunArguments),
+    /// Undo what a dead run left behind, from its journal alone.
+    Heal(HealArguments),
+    /// Carry links, so that faults can be put on them.
+    Proxy(ProxyArguments),
+    /// Heal after a run that is killed.
+    #[command(hide = true)]
+    Watchdog(WatchdogArguments),
 }
 
 /// Runs the program with the arguments of the process and gives its exit code.
@@ -37,5 +48,8 @@ pub fn main() -> u8 {
     };
     match arguments.command {
         Command::Check(arguments) => run::check(&arguments).code(),
+        Command::Heal(arguments) => heal::run(&arguments),
+        Command::Proxy(arguments) => proxy::run(arguments),
+        Command::Watchdog(arguments) => watchdog::run(&arguments),
     }
 }

@@ -1,1 +1,24 @@
-//! chaos.
+//! Faults done and undone.
+//!
+//! Decides when a fault of the plan is injected, whether its effect was seen, and how it is undone, whatever happens to the run.
+//! It knows nothing of load, measuring or reports: it tells `Event::Mark` and nothing else.
+//!
+//! The promises, in the order in which they protect the target:
+//! 1. The undo is data in the journal, fsynced, before the fault is injected ([`journal`]).
+//! 2. [`faults`] undoes on every way out of a run; what it could not undo it names.
+//! 3. Against `kill -9`: a latency carries its own deadline inside the proxy, and a [`watchdog`] heals the rest.
+//! 4. [`heal`] undoes anything from the journal alone, twice without harm.
+
+pub mod faults;
+pub mod heal;
+pub mod journal;
+pub mod kill;
+pub mod latency;
+pub mod links;
+pub mod operate;
+pub mod process;
+pub mod proxy;
+pub mod request;
+pub mod state;
+pub mod undo;
+pub mod watchdog;

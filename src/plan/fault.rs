@@ -3,6 +3,7 @@
 use super::target::Request;
 use super::template::{JsonTemplate, Template};
 use crate::dice::Dice;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Something the agents do, or the target is asked to do.
@@ -103,7 +104,8 @@ pub enum FaultKind {
 }
 
 /// Which way of a link is delayed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Way {
     /// From the client to the target's side.
     Requests,

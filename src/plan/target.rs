@@ -3,6 +3,7 @@
 use super::fault::{Component, Link, OperationSpec};
 use super::json_path::JsonPath;
 use super::template::{JsonTemplate, Template};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -51,7 +52,8 @@ pub struct Ceilings {
 }
 
 /// Where a secret comes from. Its value is never part of a plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SecretSource {
     Env(String),
     File(PathBuf),
@@ -164,7 +166,8 @@ pub struct Request {
 }
 
 /// HTTP methods that files may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum Method {
     Get,
     Post,
@@ -369,6 +372,14 @@ impl Target {
 }
 
 impl Request {
+    /// Every name that the request needs, repeated where it repeats.
+    pub fn names(&self, each: &mut dyn FnMut(&str)) {
+        self.url.names().for_each(&mut *each);
+        self.headers.iter().flat_map(|(_, value)| value.names()).for_each(&mut *each);
+        self.bearer.iter().flat_map(Template::names).for_each(&mut *each);
+        self.json.iter().for_each(|json| json.names(each));
+    }
+
     pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
         each(&mut self.url);
         self.headers.iter_mut().for_each(|(_, value)| each(value));

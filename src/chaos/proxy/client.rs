@@ -1,0 +1,215 @@
+//! Speaks to the control port of a proxy, and finds the proxies that are running.
+
+use super::wire::{CanaryReading, LinkState, PREFIX, Registration, Removed, SetLatency};
+use crate::chaos::process::Identity;
+use crate::chaos::state::{self, StateDirectory, StateError};
+use crate::net::hosts::{HostError, Hosts};
+use crate::net::http::{Http, NoClient, percent_encode, receive};
+use crate::plan::fault::Link;
+use crate::plan::target::Target;
+use crate::plan::template::Template;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::time::Duration;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Nothing that the control port does waits for a peer of a link.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A running proxy.
+#[derive(Clone)]
+pub struct ProxyClient {
+    registration: Registration,
+    http: Http,
+}
+
+/// Why a proxy could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error(transparent)]
+    Client(#[from] NoClient),
+    #[error("fault proxy {}, {what}: {why}", .proxy.pid)]
+    Failed {
+        proxy: Identity,
+        what: String,
+        why: String,
+    },
+}
+
+/// The proxies of this user that are running. What dead ones left is removed.
+///
+/// # Errors
+/// If the state directory can't be read or is not ours alone.
+pub fn running(state: &StateDirectory) -> Result<Vec<Registration>, StateError> {
+    let directory = state.proxies()?;
+    let mut running = Vec::new();
+    for name in state::names_in(&directory)? {
+        let path = directory.join(&name);
+        // It may end between the look at the directory and at its file.
+        let Ok(text) = state::read_private(&path) else {
+            continue;
+        };
+        match serde_json::from_str::<Registration>(&text) {
+            Ok(registration) if registration.process.runs() => running.push(registration),
+            _ if name.ends_with(".json") => {
+                let _ = std::fs::remove_file(&path);
+            }
+            _ => {}
+        }
+    }
+    running.sort_by_key(|registration| registration.process.started_ticks);
+    Ok(running)
+}
+
+impl ProxyClient {
+    /// A client of this proxy.
+    ///
+    /// # Errors
+    /// If the HTTP client can't be set up.
+    pub fn new(registration: Registration) -> Result<ProxyClient, ClientError> {
+        let control = Template::literal(&registration.control.to_string());
+        let link = Link {
+            name: "control".to_owned(),
+            listen: control.clone(),
+            to: control,
+        };
+        let target = Target {
+            links: vec![link],
+            ..Target::default()
+        };
+        let http = Http::new(Arc::new(Hosts::of(&target)?), 1, CONNECT_TIMEOUT)?;
+        Ok(ProxyClient { registration, http })
+    }
+
+    /// The client of the proxy that is this process; `None` if it has ended.
+    ///
+    /// # Errors
+    /// If the state directory or the client can't be used.
+    pub fn of(
+        state: &StateDirectory,
+        process: &Identity,
+    ) -> Result<Option<ProxyClient>, ClientError> {
+        let found = running(state)?
+            .into_iter()
+            .find(|registration| registration.process == *process);
+        found.map(ProxyClient::new).transpose()
+    }
+
+    /// What it registered.
+    #[must_use]
+    pub fn registration(&self) -> &Registration {
+        &self.registration
+    }
+
+    /// Its links with their counters and faults.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub async fn links(&self) -> Result<Vec<LinkState>, ClientError> {
+        self.ask::<(), _>(reqwest::Method::GET, "/links", None, TIMEOUT)
+            .await
+    }
+
+    /// Sets a latency on a link.
+    ///
+    /// # Errors
+    /// If it does not answer or has no such link.
+    pub async fn set_latency(&self, link: &str, latency: &SetLatency) -> Result<(), ClientError> {
+        let path = format!("/links/{}/latency", segment(link));
+        self.send(reqwest::Method::PUT, &path, Some(latency), TIMEOUT)
+            .await
+            .map(drop)
+    }
+
+    /// Removes a fault; false if there was none of this id.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub async fn remove(&self, id: &str) -> Result<bool, ClientError> {
+        let path = format!("/faults/{}", segment(id));
+        let removed: Removed = self
+            .ask::<(), _>(reqwest::Method::DELETE, &path, None, TIMEOUT)
+            .await?;
+        Ok(removed.removed)
+    }
+
+    /// One round trip of a byte through the link's chain, which takes as long as its faults make it, at most `limit`.
+    ///
+    /// # Errors
+    /// If it does not come back within `limit`.
+    pub async fn canary(&self, link: &str, limit: Duration) -> Result<Duration, ClientError> {
+        let path = format!("/links/{}/canary", segment(link));
+        let reading: CanaryReading = self
+            .ask::<(), _>(reqwest::Method::POST, &path, None, limit)
+            .await?;
+        Ok(Duration::from_micros(reading.round_trip_us))
+    }
+
+    /// Ends it, with every connection that it carries.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub async fn stop(&self) -> Result<(), ClientError> {
+        self.send::<()>(reqwest::Method::POST, "/stop", None, TIMEOUT)
+            .await
+            .map(drop)
+    }
+
+    async fn ask<Body: Serialize, Answer: DeserializeOwned>(
+        &self,
+        method: reqwest::Method,
+        path: &str,
+        body: Option<&Body>,
+        timeout: Duration,
+    ) -> Result<Answer, ClientError> {
+        let answer = self.send(method, path, body, timeout).await?;
+        serde_json::from_slice(&answer).map_err(|error| self.failed(path, error.to_string()))
+    }
+
+    async fn send<Body: Serialize>(
+        &self,
+        method: reqwest::Method,
+        path: &str,
+        body: Option<&Body>,
+        timeout: Duration,
+    ) -> Result<Vec<u8>, ClientError> {
+        let address = format!("http://{}{PREFIX}{path}", self.registration.control);
+        let mut request = self
+            .http
+            .client()
+            .request(method, address)
+            .bearer_auth(&self.registration.token)
+            .timeout(timeout);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let answer = receive(request.send().await).await;
+        match answer.result {
+            Ok(200..=299) => Ok(answer.body),
+            Ok(status) => {
+                let why = String::from_utf8_lossy(&answer.body);
+                Err(self.failed(path, format!("status {status} {}", why.trim())))
+            }
+            Err(outcome) => Err(self.failed(path, outcome.to_string())),
+        }
+    }
+
+    fn failed(&self, what: &str, why: String) -> ClientError {
+        ClientError::Failed {
+            proxy: self.registration.process.clone(),
+            what: what.to_owned(),
+            why,
+        }
+    }
+}
+
+fn segment(text: &str) -> String {
+    let mut encoded = String::new();
+    percent_encode(text, &mut encoded);
+    encoded
+}

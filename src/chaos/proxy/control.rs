@@ -1,0 +1,127 @@
+//! The control port: our own requests, each with the token. None of them waits for a connection of a link.
+
+use super::chain::Latency;
+use super::link::Link;
+use super::wire::{CanaryReading, LinkState, PREFIX, Removed, SetLatency};
+use axum::extract::{Path, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post, put};
+use axum::{Json, Router};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// A canary that takes longer than any sensible latency has failed.
+const CANARY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What the control port acts on.
+pub(super) struct Control {
+    pub(super) links: Vec<Arc<Link>>,
+    pub(super) echo: SocketAddr,
+    pub(super) token: String,
+    pub(super) stop: Arc<Notify>,
+}
+
+type Refusal = (StatusCode, String);
+
+/// The requests.
+pub(super) fn router(control: Control) -> Router {
+    let control = Arc::new(control);
+    let ours = Router::new()
+        .route("/links", get(list))
+        .route("/links/{link}/latency", put(set_latency))
+        .route("/links/{link}/canary", post(canary))
+        .route("/faults/{id}", delete(remove))
+        .route("/stop", post(stop))
+        .layer(middleware::from_fn_with_state(
+            Arc::clone(&control),
+            authorise,
+        ))
+        .with_state(control);
+    Router::new().nest(PREFIX, ours)
+}
+
+async fn authorise(State(control): State<Arc<Control>>, request: Request, next: Next) -> Response {
+    let shown = request
+        .headers()
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok());
+    if shown.and_then(|value| value.strip_prefix("Bearer ")) == Some(control.token.as_str()) {
+        return next.run(request).await;
+    }
+    (
+        StatusCode::UNAUTHORIZED,
+        "the token of this proxy is in its registration file\n",
+    )
+        .into_response()
+}
+
+async fn list(State(control): State<Arc<Control>>) -> Json<Vec<LinkState>> {
+    Json(control.links.iter().map(|link| link.state()).collect())
+}
+
+async fn set_latency(
+    State(control): State<Arc<Control>>,
+    Path(link): Path<String>,
+    Json(order): Json<SetLatency>,
+) -> Result<StatusCode, Refusal> {
+    control.link(&link)?.set(Latency {
+        id: order.id,
+        add: Duration::from_micros(order.add_us),
+        jitter: Duration::from_micros(order.jitter_us),
+        way: order.way,
+        until: order
+            .for_ms
+            .map(|time| Instant::now() + Duration::from_millis(time)),
+        seed: order.seed,
+    });
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn canary(
+    State(control): State<Arc<Control>>,
+    Path(link): Path<String>,
+) -> Result<Json<CanaryReading>, Refusal> {
+    let reading =
+        tokio::time::timeout(CANARY_TIMEOUT, control.link(&link)?.canary(control.echo)).await;
+    match reading {
+        Ok(Ok(time)) => Ok(Json(CanaryReading {
+            round_trip_us: u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
+        })),
+        Ok(Err(error)) => Err((StatusCode::BAD_GATEWAY, error.to_string())),
+        Err(_) => Err((
+            StatusCode::GATEWAY_TIMEOUT,
+            format!("no answer within {CANARY_TIMEOUT:?}"),
+        )),
+    }
+}
+
+async fn remove(State(control): State<Arc<Control>>, Path(id): Path<String>) -> Json<Removed> {
+    let removed = control.links.iter().filter(|link| link.remove(&id)).count();
+    Json(Removed {
+        removed: removed > 0,
+    })
+}
+
+async fn stop(State(control): State<Arc<Control>>) -> StatusCode {
+    control.stop.notify_one();
+    StatusCode::NO_CONTENT
+}
+
+impl Control {
+    fn link(&self, name: &str) -> Result<&Arc<Link>, Refusal> {
+        self.links
+            .iter()
+            .find(|link| link.address.name == name)
+            .ok_or_else(|| {
+                (
+                    StatusCode::NOT_FOUND,
+                    format!("no link is named `{name}` here"),
+                )
+            })
+    }
+}

@@ -1,0 +1,18 @@
+//! The fault proxy: always an own process, because the target's connections depend on it longer than on any run.
+//!
+//! A link listens and carries every connection to one address. Faults stand in the link's chain, which all its connections share,
+//! so a fault acts on existing connections as on new ones. Adding or removing one never waits for a peer.
+//! The proxy cannot delay the TCP handshake itself: a delay acts on what is sent.
+
+mod canary;
+mod carry;
+mod chain;
+pub mod client;
+mod control;
+pub mod delay_line;
+mod link;
+mod process;
+pub mod wire;
+
+pub use chain::{Chain, Latency};
+pub use process::{ProxyArguments, run};

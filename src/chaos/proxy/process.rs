@@ -1,0 +1,181 @@
+//! The proxy as a process: starts the links, registers itself, ends on `stop`, SIGTERM or SIGINT.
+
+use super::control::{self, Control};
+use super::link::Link;
+use super::wire::{LinkAddress, Registration};
+use super::{canary, wire};
+use crate::chaos::process::Identity;
+use crate::chaos::state::{self, StateDirectory};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
+
+/// Arguments of `rushhour proxy`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ProxyArguments {
+    /// A link, as NAME=LISTEN=TO (db=127.0.0.1:6432=10.0.0.5:5432); may be given several times
+    #[arg(long = "link", value_name = "NAME=LISTEN=TO", value_parser = parse_link, required = true)]
+    pub links: Vec<LinkAddress>,
+    /// Where faults are set and removed; a loopback address
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub control: SocketAddr,
+    /// The run that starts it
+    #[arg(long, hide = true)]
+    pub run: Option<String>,
+    /// Leave the terminal and the process group of the starter
+    #[arg(long, hide = true)]
+    pub detached: bool,
+}
+
+fn parse_link(text: &str) -> Result<LinkAddress, String> {
+    let parts: Vec<&str> = text.split('=').collect();
+    let [name, listen, to] = parts[..] else {
+        return Err("write NAME=LISTEN=TO, for example db=127.0.0.1:6432=10.0.0.5:5432".to_owned());
+    };
+    if name.is_empty() || !listen.contains(':') || !to.contains(':') {
+        return Err("the name must not be empty, and both addresses need a port".to_owned());
+    }
+    Ok(LinkAddress {
+        name: name.to_owned(),
+        listen: listen.to_owned(),
+        to: to.to_owned(),
+    })
+}
+
+/// Runs a proxy until it is told to stop; gives the exit code.
+#[must_use]
+pub fn run(arguments: ProxyArguments) -> u8 {
+    match start(arguments) {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("rushhour proxy: {error}");
+            2
+        }
+    }
+}
+
+fn start(arguments: ProxyArguments) -> Result<(), ProxyError> {
+    if !arguments.control.ip().is_loopback() {
+        return Err(ProxyError::NotLoopback(arguments.control));
+    }
+    if arguments.detached {
+        // A signal to the starter's group must not reach us. Fails only for the leader of a group, which a child is not.
+        let _ = nix::unistd::setsid();
+    }
+    raise_file_limit();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    let served = runtime.block_on(serve(arguments));
+    // Connections end with the process; nothing here is worth waiting for.
+    runtime.shutdown_background();
+    served
+}
+
+/// Every connection takes two; a failure leaves the limit as it is, and accepting says when it is reached.
+fn raise_file_limit() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
+
+async fn serve(arguments: ProxyArguments) -> Result<(), ProxyError> {
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut links = Vec::new();
+    let mut listeners = Vec::new();
+    for address in arguments.links {
+        let opened = Link::open(address.clone()).await;
+        let (link, listener) = opened.map_err(|source| ProxyError::Listen { address, source })?;
+        links.push(link);
+        listeners.push(listener);
+    }
+    let listener = TcpListener::bind(arguments.control).await?;
+    let registered = register(Registration {
+        process: Identity::ours().map_err(io::Error::other)?,
+        run: arguments.run,
+        control: listener.local_addr()?,
+        token: random_token()?,
+        links: links.iter().map(|link| link.address.clone()).collect(),
+    })?;
+    let stop = Arc::new(Notify::new());
+    let token = registered.registration.token.clone();
+    let control = Control {
+        links: links.clone(),
+        echo: canary::echo().await?,
+        token,
+        stop: Arc::clone(&stop),
+    };
+    for (link, listener) in links.into_iter().zip(listeners) {
+        tokio::spawn(link.serve(listener));
+    }
+    registered.announce();
+    tokio::select! {
+        served = async { axum::serve(listener, control::router(control)).await } => served?,
+        () = stop.notified() => {}
+        _ = terminated.recv() => {}
+        _ = interrupted.recv() => {}
+    }
+    Ok(())
+}
+
+/// The registration file, removed when the proxy ends.
+struct Registered {
+    path: PathBuf,
+    registration: Registration,
+}
+
+impl Registered {
+    /// One line of JSON for whoever started it by hand; the token stays in the file.
+    fn announce(&self) {
+        let ready = serde_json::json!({
+            "control": format!("http://{}{}", self.registration.control, wire::PREFIX),
+            "links": self.registration.links,
+            "registration": self.path,
+        });
+        // Nobody may be reading any more, which is no reason to end.
+        let _ = writeln!(io::stdout(), "{ready}");
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        // A leftover is recognised by its dead process.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn register(registration: Registration) -> Result<Registered, ProxyError> {
+    let directory = StateDirectory::of_user()?.proxies()?;
+    let path = directory.join(format!("{}.json", registration.process.pid));
+    let text = serde_json::to_string(&registration).map_err(io::Error::other)?;
+    state::write_private(&path, &text)?;
+    Ok(Registered { path, registration })
+}
+
+fn random_token() -> Result<String, ProxyError> {
+    let mut random = [0_u8; 24];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Why the proxy can't start.
+#[derive(Debug, thiserror::Error)]
+enum ProxyError {
+    #[error("--control {0}: only a loopback address, anybody who reaches it can break the links")]
+    NotLoopback(SocketAddr),
+    #[error("link `{}` can't listen on {}: {source}", address.name, address.listen)]
+    Listen {
+        address: LinkAddress,
+        source: io::Error,
+    },
+    #[error(transparent)]
+    State(#[from] state::StateError),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}

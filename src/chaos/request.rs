@@ -1,0 +1,232 @@
+//! A request as it lies in the journal: texts as written, with `<secret.NAME>` in place of every secret, and where the secrets are
+//! to be read again. It can be sent by a process that has nothing but the journal, and reaches no host but its own.
+
+use crate::net::connect::{Source, connect};
+use crate::net::hosts::{Endpoint, HostError, Hosts};
+use crate::net::http::{CannotSend, Http, NoClient, receive};
+use crate::net::secrets::{Redactor, Secrets};
+use crate::plan::fault::{Component, OperationSpec};
+use crate::plan::target::{Answer, Method, Request, SecretSource, Target};
+use crate::plan::template::{JsonTemplate, Template, Unclosed};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Bytes of a refusal's body that are shown.
+const SHOWN_BYTES: usize = 200;
+
+/// A request with everything that sending it needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredRequest {
+    pub method: Method,
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub bearer: Option<String>,
+    pub json: Option<Value>,
+    /// Statuses that mean success; empty means 200 to 299.
+    pub ok: Vec<u16>,
+    /// Where the secrets that it names come from.
+    pub secrets: BTreeMap<String, SecretSource>,
+    /// The target's `never`.
+    pub never: Vec<String>,
+}
+
+/// Why a stored request came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    #[error("{0}")]
+    Secrets(String),
+    #[error(transparent)]
+    Template(#[from] Unclosed),
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error(transparent)]
+    Client(#[from] NoClient),
+    #[error(transparent)]
+    CannotSend(#[from] CannotSend),
+    #[error("{request}: {outcome}")]
+    Failed { request: String, outcome: String },
+}
+
+impl StoredRequest {
+    /// The request for the journal. Secrets that have become text already are turned back into their placeholders.
+    ///
+    /// # Errors
+    /// If a secret of the target can't be read: an undo that needs it could not be sent either.
+    pub fn of(request: &Request, target: &Target) -> Result<StoredRequest, RequestError> {
+        let redactor = read(&target.secrets)?.redactor();
+        let text = |template: &Template| redactor.redact(&template.to_string()).into_owned();
+        let mut stored = StoredRequest {
+            method: request.method,
+            url: text(&request.url),
+            headers: request
+                .headers
+                .iter()
+                .map(|(name, value)| (name.clone(), text(value)))
+                .collect(),
+            bearer: request.bearer.as_ref().map(text),
+            json: request.json.as_ref().map(|json| written(json, &redactor)),
+            ok: request.answer.ok.clone(),
+            secrets: BTreeMap::new(),
+            never: target.never.clone(),
+        };
+        let mut named = Vec::new();
+        stored
+            .request()?
+            .names(&mut |name| named.extend(name.strip_prefix("secret.").map(str::to_owned)));
+        stored.secrets = target.secrets.clone();
+        stored.secrets.retain(|name, _| named.contains(name));
+        Ok(stored)
+    }
+
+    /// Sends it once and reads the answer within `timeout`; gives the status.
+    ///
+    /// # Errors
+    /// If it could not be sent, was not answered, or was refused.
+    pub async fn send(&self, timeout: Duration) -> Result<u16, RequestError> {
+        let request = self.request()?;
+        let secrets = read(&self.secrets)?;
+        let operation = OperationSpec {
+            name: "undo".to_owned(),
+            request: request.clone(),
+            undo: None,
+        };
+        let target = Target {
+            never: self.never.clone(),
+            operations: vec![operation],
+            ..Target::default()
+        };
+        let http = Http::new(Arc::new(Hosts::of(&target)?), 0, CONNECT_TIMEOUT)?;
+        let mut value = |name: &str, out: &mut String| {
+            let secret = name
+                .strip_prefix("secret.")
+                .and_then(|name| secrets.value(name));
+            out.push_str(secret.unwrap_or_default());
+            secret.is_some()
+        };
+        let answer = receive(http.prepare(&request, &mut value, timeout)?.send().await).await;
+        match answer.result {
+            Ok(status) if request.answer.is_ok(status) => Ok(status),
+            Ok(status) => {
+                let body =
+                    String::from_utf8_lossy(&answer.body[..answer.body.len().min(SHOWN_BYTES)]);
+                let outcome = secrets
+                    .redactor()
+                    .redact(&format!("status {status} {body}"))
+                    .into_owned();
+                Err(RequestError::Failed {
+                    request: self.to_string(),
+                    outcome,
+                })
+            }
+            Err(outcome) => Err(RequestError::Failed {
+                request: self.to_string(),
+                outcome: outcome.to_string(),
+            }),
+        }
+    }
+
+    fn request(&self) -> Result<Request, Unclosed> {
+        let headers = self
+            .headers
+            .iter()
+            .map(|(name, value)| Ok((name.clone(), Template::parse(value)?)));
+        Ok(Request {
+            method: self.method,
+            url: Template::parse(&self.url)?,
+            headers: headers.collect::<Result<_, Unclosed>>()?,
+            bearer: self.bearer.as_deref().map(Template::parse).transpose()?,
+            json: self.json.as_ref().map(understood).transpose()?,
+            answer: Answer {
+                ok: self.ok.clone(),
+                ..Answer::default()
+            },
+        })
+    }
+}
+
+impl std::fmt::Display for StoredRequest {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let method = serde_json::to_value(self.method).ok();
+        write!(
+            formatter,
+            "{} {}",
+            method.as_ref().and_then(Value::as_str).unwrap_or("?"),
+            self.url
+        )
+    }
+}
+
+/// Whether something accepts connections at `port` (`host:port`).
+///
+/// # Errors
+/// If the host must not be contacted or has no address.
+pub async fn accepts(port: &str, never: &[String]) -> Result<bool, HostError> {
+    let component = Component {
+        name: port.to_owned(),
+        pid_file: Template::default(),
+        undo: 0,
+        port: Some(Template::literal(port)),
+    };
+    let target = Target {
+        never: never.to_vec(),
+        components: vec![component],
+        ..Target::default()
+    };
+    let endpoint = Endpoint::parse(port).map_err(|why| HostError::BadAddress {
+        place: "port".to_owned(),
+        text: port.to_owned(),
+        why,
+    })?;
+    for peer in Hosts::of(&target)?.peers(&endpoint).await? {
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, connect(peer, Source::System)).await;
+        if matches!(connected, Ok(Ok(_))) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn read(sources: &BTreeMap<String, SecretSource>) -> Result<Secrets, RequestError> {
+    Secrets::read(sources).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        RequestError::Secrets(lines.join("; "))
+    })
+}
+
+/// A body as JSON whose strings are templates as written.
+fn written(body: &JsonTemplate, redactor: &Redactor) -> Value {
+    match body {
+        JsonTemplate::Plain(plain) => plain.clone(),
+        JsonTemplate::Text(template) => {
+            Value::String(redactor.redact(&template.to_string()).into_owned())
+        }
+        JsonTemplate::List(items) => items.iter().map(|item| written(item, redactor)).collect(),
+        JsonTemplate::Map(entries) => Value::Object(
+            entries
+                .iter()
+                .map(|(key, item)| (key.clone(), written(item, redactor)))
+                .collect(),
+        ),
+    }
+}
+
+/// The reverse of [`written`].
+fn understood(body: &Value) -> Result<JsonTemplate, Unclosed> {
+    Ok(match body {
+        Value::String(text) => JsonTemplate::Text(Template::parse(text)?),
+        Value::Array(items) => {
+            JsonTemplate::List(items.iter().map(understood).collect::<Result<_, _>>()?)
+        }
+        Value::Object(entries) => {
+            let entries = entries
+                .iter()
+                .map(|(key, item)| Ok((key.clone(), understood(item)?)));
+            JsonTemplate::Map(entries.collect::<Result<_, Unclosed>>()?)
+        }
+        plain => JsonTemplate::Plain(plain.clone()),
+    })
+}

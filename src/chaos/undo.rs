@@ -1,0 +1,119 @@
+//! How each kind of fault is undone, as data, and the doing of it: look first, then undo, then look again.
+//!
+//! The same code serves the run that broke something and the process that heals after it: both know nothing but the data here.
+
+use super::kill::StartComponent;
+use super::latency::RemoveLatency;
+use super::operate::UndoOperation;
+use super::state::StateDirectory;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long undoing one fault is tried before it counts as failed.
+pub const BUDGET: Duration = Duration::from_secs(30);
+const REST: Duration = Duration::from_millis(200);
+/// How long an undo that was performed may take to show.
+const SHOWS_WITHIN: Duration = Duration::from_secs(10);
+
+/// What undoes a fault.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Undo {
+    RemoveLatency(RemoveLatency),
+    StartComponent(StartComponent),
+    Operate(UndoOperation),
+}
+
+/// Whether anything of a fault is left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing is; the text says what was seen.
+    Healed(String),
+    /// Something is, as far as can be seen.
+    Stands(String),
+}
+
+/// A step of undoing, for the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    Undone(String),
+    Verified(String),
+}
+
+impl fmt::Display for Undo {
+    /// What will be done.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Undo::RemoveLatency(undo) => undo.fmt(formatter),
+            Undo::StartComponent(undo) => undo.fmt(formatter),
+            Undo::Operate(undo) => undo.fmt(formatter),
+        }
+    }
+}
+
+impl Undo {
+    /// Undoes, as often as it takes within `budget`, and says how it was seen to have worked. Does nothing if nothing of the fault is
+    /// left. `record` hears of each step.
+    ///
+    /// # Errors
+    /// What still stands in the way when the budget is used up.
+    pub async fn carry_out(
+        &self,
+        state: &StateDirectory,
+        budget: Duration,
+        record: &mut (dyn FnMut(Step) + Send),
+    ) -> Result<String, String> {
+        let end = Instant::now() + budget;
+        let mut performed = false;
+        loop {
+            let why = match self.attempt(state, &mut performed, end, record).await {
+                Ok(how) => {
+                    record(Step::Verified(how.clone()));
+                    return Ok(how);
+                }
+                Err(why) => why,
+            };
+            if Instant::now() + REST >= end {
+                return Err(why);
+            }
+            tokio::time::sleep(REST).await;
+        }
+    }
+
+    async fn attempt(
+        &self,
+        state: &StateDirectory,
+        performed: &mut bool,
+        end: Instant,
+        record: &mut (dyn FnMut(Step) + Send),
+    ) -> Result<String, String> {
+        if let Standing::Healed(how) = self.standing(state, *performed).await? {
+            return Ok(how);
+        }
+        let how = match self {
+            Undo::RemoveLatency(undo) => undo.perform(state).await?,
+            Undo::StartComponent(undo) => undo.perform().await?,
+            Undo::Operate(undo) => undo.perform().await?,
+        };
+        *performed = true;
+        record(Step::Undone(how));
+        let shown_by = end.min(Instant::now() + SHOWS_WITHIN);
+        loop {
+            match self.standing(state, true).await? {
+                Standing::Healed(how) => return Ok(how),
+                Standing::Stands(what) if Instant::now() >= shown_by => return Err(what),
+                Standing::Stands(_) => tokio::time::sleep(REST).await,
+            }
+        }
+    }
+
+    async fn standing(&self, state: &StateDirectory, performed: bool) -> Result<Standing, String> {
+        match self {
+            Undo::RemoveLatency(undo) => undo.standing(state).await,
+            Undo::StartComponent(undo) => undo.standing().await,
+            Undo::Operate(undo) => Ok(undo.standing(performed)),
+        }
+    }
+}

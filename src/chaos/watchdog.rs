@@ -1,0 +1,74 @@
+//! Heals after a run that was killed: a process that waits for the run to end, and undoes what it did not undo.
+//!
+//! The run holds the other end of a pipe. If the pipe closes without a word, the run died; whatever it died of, the kernel closes it.
+
+use super::heal;
+use super::state::StateDirectory;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+const DONE: &[u8] = b"done\n";
+
+/// The run's side: while this lives, the watchdog watches.
+#[derive(Debug)]
+pub struct Watchdog {
+    child: Child,
+}
+
+/// Arguments of `rushhour watchdog`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct WatchdogArguments {
+    /// The run to heal after
+    #[arg(long)]
+    pub run: String,
+}
+
+impl Watchdog {
+    /// Starts the watchdog of a run. `program` is this program's own file.
+    ///
+    /// # Errors
+    /// If it can't be started.
+    pub fn start(program: &Path, state: &StateDirectory, run_id: &str) -> io::Result<Watchdog> {
+        let mut command = state.command(program);
+        command.args(["watchdog", "--run", run_id]);
+        // The standard library opens the pipe close-on-exec: no other child keeps it open after us.
+        let child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit())
+            .spawn()?;
+        Ok(Watchdog { child })
+    }
+
+    /// The run has undone its faults itself.
+    ///
+    /// # Errors
+    /// If the watchdog has died before.
+    pub fn dismiss(mut self) -> io::Result<()> {
+        let told = self
+            .child
+            .stdin
+            .take()
+            .map_or(Ok(()), |mut pipe| pipe.write_all(DONE));
+        self.child.wait()?;
+        told
+    }
+}
+
+/// Waits for the run and heals after it; gives the exit code.
+#[must_use]
+pub fn run(arguments: &WatchdogArguments) -> u8 {
+    // A signal to the run's group, as Ctrl-C sends it, must not reach us. A child is no leader of a group, so it can't fail.
+    let _ = nix::unistd::setsid();
+    let mut said = Vec::new();
+    // A pipe that can't be read has no run at its other end.
+    let _ = io::stdin().read_to_end(&mut said);
+    if said == DONE {
+        return 0;
+    }
+    heal::run(&heal::HealArguments {
+        run: Some(arguments.run.clone()),
+        all: false,
+    })
+}
