@@ -375,8 +375,14 @@ impl Request {
     /// Every name that the request needs, repeated where it repeats.
     pub fn names(&self, each: &mut dyn FnMut(&str)) {
         self.url.names().for_each(&mut *each);
-        self.headers.iter().flat_map(|(_, value)| value.names()).for_each(&mut *each);
-        self.bearer.iter().flat_map(Template::names).for_each(&mut *each);
+        self.headers
+            .iter()
+            .flat_map(|(_, value)| value.names())
+            .for_each(&mut *each);
+        self.bearer
+            .iter()
+            .flat_map(Template::names)
+            .for_each(&mut *each);
         self.json.iter().for_each(|json| json.names(each));
     }
 
