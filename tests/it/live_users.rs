@@ -2,4 +2,7 @@
 
 mod counts;
 mod freeze;
+mod issuing;
+mod secrets;
 mod stage;
+mod strangers;
