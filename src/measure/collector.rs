@@ -1,8 +1,10 @@
 //! Closes seconds: takes them from all shards, adds them up, and hands them to whoever counts on.
 
 use super::interval::{Interval, Intervals};
+use super::judge::{LagWatch, TimeLines};
 use super::ledger::{Ledger, Movement, MovementKind, State};
 use super::marks::Marks;
+use super::phases::Phases;
 use super::second::{CommandSecond, Second};
 use super::series::Series;
 use super::shard::{Shard, Step, Times};
@@ -37,6 +39,9 @@ pub struct Collector {
     /// Due before the load's end and ended after it: belongs to every window that reaches the load's end.
     carried: Second,
     intervals: Intervals,
+    time_lines: TimeLines,
+    lag: LagWatch,
+    phases: Phases,
     transitions: Vec<Transition>,
     told_transitions: u64,
     load_end_told: bool,
@@ -51,6 +56,7 @@ impl Collector {
     pub fn new(plan: &Arc<Plan>, workers: usize) -> (Collector, Vec<Arc<Shard>>) {
         let times = Arc::new(Times::new());
         let most_steps = most_steps(plan);
+        let marks = Marks::new(plan);
         let shards: Vec<_> = (0..workers)
             .map(|_| Arc::new(Shard::new(plan, &times, most_steps)))
             .collect();
@@ -59,12 +65,15 @@ impl Collector {
             shards: shards.clone(),
             times,
             closed: 0,
-            marks: Marks::new(plan),
+            time_lines: TimeLines::new(plan, &marks),
+            marks,
             ledger: Ledger::new(plan),
             series: Series::default(),
             totals: Totals::new(plan),
             carried: Second::new(plan, u64::MAX),
             intervals: Intervals::new(plan),
+            lag: LagWatch::new(plan),
+            phases: Phases::new(plan),
             transitions: Vec::new(),
             told_transitions: 0,
             load_end_told: false,
@@ -89,6 +98,8 @@ impl Collector {
         }
         let carried = self.carried.clone();
         self.totals.add(&carried, true);
+        self.time_lines.finish(&self.plan, &self.marks, &carried);
+        self.phases.carried(&self.marks, &carried);
         self.intervals.add_carried(&carried);
         self.intervals.close(self.closed);
         if self.left_out > 0 {
@@ -134,6 +145,23 @@ impl Collector {
     #[must_use]
     pub fn carried(&self) -> &Second {
         &self.carried
+    }
+
+    /// The sums that lines about latencies are judged on.
+    pub(super) fn time_lines(&self) -> &TimeLines {
+        &self.time_lines
+    }
+
+    /// How late the generator was.
+    #[must_use]
+    pub fn lag(&self) -> &LagWatch {
+        &self.lag
+    }
+
+    /// What ended before, during and after triggers and faults.
+    #[must_use]
+    pub fn phases(&self) -> &Phases {
+        &self.phases
     }
 
     /// The intervals that are full, for the interval log. Each is given once.
@@ -247,6 +275,16 @@ impl Collector {
         }
         self.series.push(second);
         self.intervals.add(second);
+        self.time_lines.second(&self.plan, &self.marks, second);
+        self.phases.second(&self.marks, second);
+        if loaded
+            && self
+                .marks
+                .load_end
+                .is_none_or(|end| second.index < end.second())
+        {
+            self.lag.second(second);
+        }
     }
 
     /// Counts a movement of the ledger as what happened in this second, and as the end-to-end operation of its group.

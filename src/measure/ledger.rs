@@ -5,20 +5,18 @@
 //! state is a function of the facts known, never of the order in which they were told.
 //!
 //! Memory: a command is kept for its time to live plus [`GRACE`]; after that two bits say that it is closed and whether it was
-//! delivered, for the last [`REMEMBERED`] commands of each group (1 MiB a group); a delivery of an older one counts as a duplicate.
+//! delivered, for the last [`REMEMBERED`](super::remembered::REMEMBERED) commands of each group (1 MiB a group); a delivery of an older one counts as a duplicate.
 
 use super::ledger_entry::{Entry, Rules};
+use super::remembered::Remembered;
 use crate::event::{CommandId, CommandStep, Offset};
 use crate::plan::Plan;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 /// How long after its time to live a command is waited for before it counts as lost.
 pub const GRACE: Duration = Duration::from_secs(5);
-
-/// Commands of one group whose delivery is remembered after their account was closed.
-pub const REMEMBERED: u64 = 1 << 22;
 
 /// Where a command stands. A closed list: every report shows all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -121,6 +119,14 @@ impl Account {
     }
 }
 
+/// A command of which nothing is decided yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pending {
+    pub due: Offset,
+    pub may_be_in_time: bool,
+    pub delivered: bool,
+}
+
 /// What became known of a command, for those who count or tell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Movement {
@@ -162,7 +168,7 @@ struct Group {
     /// By the second in which a command was due (unexpected ones: were delivered).
     by_second: BTreeMap<u64, Account>,
     total: Account,
-    delivered: BitWindow,
+    delivered: Remembered,
 }
 
 impl Ledger {
@@ -212,34 +218,22 @@ impl Ledger {
         self.groups.get(issuer)?.by_second.get(&second)
     }
 
-    /// Commands of the group that are open and for which `in_time` has not yet passed at `now`, by the second of their due time.
-    #[must_use]
-    pub fn undecided(&self, issuer: usize, now: Offset) -> Vec<u64> {
-        let Some(group) = self.groups.get(issuer) else {
-            return Vec::new();
-        };
-        let young =
-            |entry: &&Entry| entry.state == State::Open && entry.may_be_in_time(&group.rules, now);
-        group
-            .entries
-            .values()
-            .filter(young)
-            .filter_map(|entry| Some(entry.due?.second()))
-            .collect()
-    }
-
-    /// Due offsets of the commands of the group that are open.
-    #[must_use]
-    pub fn open(&self, issuer: usize) -> Vec<Offset> {
-        let Some(group) = self.groups.get(issuer) else {
-            return Vec::new();
-        };
-        group
-            .entries
-            .values()
-            .filter(|entry| entry.state == State::Open)
-            .filter_map(|entry| entry.due)
-            .collect()
+    /// The commands of the group that are open at `now`.
+    pub fn pending(&self, issuer: usize, now: Offset) -> impl Iterator<Item = Pending> {
+        let groups = self.groups.get(issuer).into_iter();
+        groups.flat_map(move |group| {
+            let open = group
+                .entries
+                .values()
+                .filter(|entry| entry.state == State::Open);
+            open.filter_map(move |entry| {
+                Some(Pending {
+                    due: entry.due?,
+                    may_be_in_time: entry.may_be_in_time(&group.rules, now),
+                    delivered: entry.delivered.is_some(),
+                })
+            })
+        })
     }
 
     /// Commands held in memory, over all groups.
@@ -257,7 +251,7 @@ impl Group {
             closings: BTreeSet::new(),
             by_second: BTreeMap::new(),
             total: Account::default(),
-            delivered: BitWindow::default(),
+            delivered: Remembered::default(),
         }
     }
 
@@ -465,50 +459,5 @@ impl Change {
         account.after_give_up = account
             .after_give_up
             .saturating_add_signed(self.after_give_up);
-    }
-}
-
-/// Two bits a command for the last [`REMEMBERED`] numbers: closed, and delivered.
-#[derive(Debug, Default)]
-struct BitWindow {
-    /// The first number held, a multiple of 32.
-    first: u64,
-    words: VecDeque<u64>,
-}
-
-impl BitWindow {
-    fn set(&mut self, number: u64, delivered: bool) {
-        if number < self.first {
-            return;
-        }
-        let word = (number - self.first) / 32;
-        while self.words.len() as u64 <= word {
-            self.words.push_back(0);
-        }
-        let shift = (number % 32) * 2;
-        let bits = if delivered { 0b11 } else { 0b01 };
-        self.words[usize::try_from(word).unwrap_or(usize::MAX)] |= bits << shift;
-        while self.words.len() as u64 > REMEMBERED / 32 {
-            self.words.pop_front();
-            self.first += 32;
-        }
-    }
-
-    fn bits(&self, number: u64) -> u64 {
-        if number < self.first {
-            return 0b11;
-        }
-        let word = usize::try_from((number - self.first) / 32).unwrap_or(usize::MAX);
-        self.words
-            .get(word)
-            .map_or(0, |word| word >> ((number % 32) * 2) & 0b11)
-    }
-
-    fn knows(&self, number: u64) -> bool {
-        self.bits(number) & 0b01 != 0
-    }
-
-    fn was_delivered(&self, number: u64) -> bool {
-        self.bits(number) & 0b10 != 0
     }
 }

@@ -4,14 +4,18 @@
 //! seconds, keeps the account of the commands, and judges. Nothing here knows how events come about or how a report looks.
 
 pub mod collector;
+pub mod figures;
 pub mod histogram;
 pub mod interval;
+pub mod judge;
 pub mod ledger;
 mod ledger_entry;
 pub mod live;
 pub mod marks;
+pub mod phases;
 pub mod pool;
 pub mod recovery;
+pub mod remembered;
 pub mod second;
 pub mod series;
 pub mod shard;
@@ -22,6 +26,7 @@ pub mod verdict;
 pub use collector::Collector;
 pub use histogram::Histogram;
 pub use interval::Interval;
+pub use judge::Judge;
 pub use ledger::{Account, Ledger, State};
 pub use live::Live;
 pub use marks::{MarkState, Marks};

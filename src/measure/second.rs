@@ -23,6 +23,8 @@ pub struct Second {
 pub struct OperationSecond {
     pub started: u32,
     pub attempted: u32,
+    /// Attempts that the target refused.
+    pub refused: u32,
     pub ok: u32,
     pub declined: u32,
     /// Ended in any other way than ok, declined or timed out; `not_sent` is among them.
@@ -115,6 +117,7 @@ impl OperationSecond {
     pub(super) fn add(&mut self, other: &OperationSecond) {
         self.started += other.started;
         self.attempted += other.attempted;
+        self.refused += other.refused;
         self.ok += other.ok;
         self.declined += other.declined;
         self.failed += other.failed;

@@ -21,6 +21,8 @@ pub struct Point {
 pub struct OperationPoint {
     pub started: u32,
     pub attempted: u32,
+    /// Attempts that the target refused.
+    pub refused: u32,
     pub ok: u32,
     pub declined: u32,
     /// `not_sent` is among them, `timed_out` is not.
@@ -47,6 +49,7 @@ impl OperationPoint {
         OperationPoint {
             started: second.started,
             attempted: second.attempted,
+            refused: second.refused,
             ok: second.ok,
             declined: second.declined,
             failed: second.failed,

@@ -4,7 +4,7 @@
 //! takes what is closed. An event counts in its own second; one that is told after that second was closed counts in the oldest
 //! open one, because a sum that holds is worth more than a place that is exact.
 
-use super::second::Second;
+use super::second::{HubSecond, OperationSecond, Second};
 use crate::event::{CommandId, CommandStep, Event, Mark, Offset, OperationId, Outcome, PacketKind};
 use crate::plan::Plan;
 use std::collections::BTreeMap;
@@ -152,32 +152,28 @@ impl Shard {
     fn count(&self, contents: &mut Contents, event: &Event) {
         match *event {
             Event::Started { operation, due, at } => {
-                if let Some(row) = contents
-                    .second(&self.plan, at)
-                    .operations
-                    .get_mut(usize::from(operation.0))
-                {
+                if let Some(row) = contents.operation(&self.plan, at, operation) {
                     row.started += 1;
                     row.lag.record(microseconds(at, due));
                 }
             }
             Event::Attempted { operation, at } => {
-                if let Some(row) = contents
-                    .second(&self.plan, at)
-                    .operations
-                    .get_mut(usize::from(operation.0))
-                {
+                if let Some(row) = contents.operation(&self.plan, at, operation) {
                     row.attempted += 1;
                 }
             }
             Event::Answered {
-                operation, outcome, ..
+                operation,
+                at,
+                outcome,
+                ..
             } => {
-                contents
-                    .tallies
-                    .entry((operation, outcome))
-                    .or_default()
-                    .attempts += 1;
+                contents.tally(operation, outcome).attempts += 1;
+                if matches!(outcome, Outcome::Refused(_))
+                    && let Some(row) = contents.operation(&self.plan, at, operation)
+                {
+                    row.refused += 1;
+                }
             }
             Event::Finished {
                 operation,
@@ -187,41 +183,29 @@ impl Shard {
                 outcome,
                 ..
             } => {
-                contents
-                    .tallies
-                    .entry((operation, outcome))
-                    .or_default()
-                    .actions += 1;
+                contents.tally(operation, outcome).actions += 1;
                 let carried = self
                     .times
                     .load_end()
                     .is_some_and(|end| at >= end && due < end);
-                let second = if carried {
-                    contents
-                        .carried
-                        .get_or_insert_with(|| Second::new(&self.plan, u64::MAX))
+                let row = if carried {
+                    let carried = &mut contents.carried;
+                    let second = carried.get_or_insert_with(|| Second::new(&self.plan, u64::MAX));
+                    second.operations.get_mut(usize::from(operation.0))
                 } else {
-                    contents.second(&self.plan, at)
+                    contents.operation(&self.plan, at, operation)
                 };
-                if let Some(row) = second.operations.get_mut(usize::from(operation.0)) {
+                if let Some(row) = row {
                     row.finish(outcome, microseconds(at, due), microseconds(at, started));
                 }
             }
             Event::Hub { group, change, at } => {
-                if let Some(row) = contents
-                    .second(&self.plan, at)
-                    .hubs
-                    .get_mut(usize::from(group))
-                {
+                if let Some(row) = contents.hubs(&self.plan, at, group) {
                     row.change(change);
                 }
             }
             Event::Foreign { group, at } => {
-                if let Some(row) = contents
-                    .second(&self.plan, at)
-                    .hubs
-                    .get_mut(usize::from(group))
-                {
+                if let Some(row) = contents.hubs(&self.plan, at, group) {
                     row.foreign += 1;
                 }
             }
@@ -264,6 +248,25 @@ impl Contents {
         self.seconds
             .entry(index)
             .or_insert_with(|| Second::new(plan, index))
+    }
+
+    fn operation(
+        &mut self,
+        plan: &Plan,
+        at: Offset,
+        operation: OperationId,
+    ) -> Option<&mut OperationSecond> {
+        self.second(plan, at)
+            .operations
+            .get_mut(usize::from(operation.0))
+    }
+
+    fn hubs(&mut self, plan: &Plan, at: Offset, group: u16) -> Option<&mut HubSecond> {
+        self.second(plan, at).hubs.get_mut(usize::from(group))
+    }
+
+    fn tally(&mut self, operation: OperationId, outcome: Outcome) -> &mut Tally {
+        self.tallies.entry((operation, outcome)).or_default()
     }
 
     fn packet(&mut self, plan: &Plan, group: u16, kind: PacketKind, sent: bool) {
