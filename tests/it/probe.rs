@@ -1,1 +1,7 @@
-//!
+//! Reading a target: the scanner, the presets, what readings mean, and asking over real sockets.
+
+mod metrics_server;
+mod pool;
+mod presets;
+mod scanner;
+mod scrape;
