@@ -3,12 +3,38 @@
 //! [`read`] takes the files of one run and gives a checked [`Plan`], or every problem at once with its place. This module
 //! knows how files are written; what the run does with them is none of its business.
 
+mod address;
+mod device;
+mod expectation;
+mod fields;
+mod fleet;
+mod grammar;
+mod journey;
+mod load;
+mod log;
+mod policy;
+mod probes;
 mod problem;
+mod profile;
+mod reader;
+mod resolve;
+mod schedule;
+mod subject;
+mod target;
+mod timeline;
+mod tree;
+mod units;
+mod words;
 
-pub use problem::{Problem, Problems};
+pub use problem::{Problem, Problems, Spot};
 
 use crate::plan::Plan;
+use log::Log;
+use profile::Experiment;
+use reader::At;
+use resolve::{Grace, Role};
 use std::path::PathBuf;
+use tree::Node;
 
 /// The files and overrides that make up one run.
 #[derive(Debug, Clone, Default)]
@@ -31,20 +57,108 @@ pub struct Sources {
 /// # Errors
 /// Every problem of every file, each with its place and a remedy.
 pub fn read(sources: &Sources) -> Result<Plan, Problems> {
-    let mut problems = Problems::default();
-    problems.add(Problem::of_file(
-        &sources.profile,
-        "profiles can't be read yet",
-        None,
-    ));
-    Err(problems)
+    let log = Log::default();
+    match build(&log, sources) {
+        Some(plan) if log.is_clean() => Ok(plan),
+        _ => Err(log.into_problems()),
+    }
 }
 
-/// Every file that [`read`] reads, as far as it can be known: profile, target, experiments.
+/// Every file that [`read`] reads: profile, target, experiments. Files that can't be read are named all the same.
 #[must_use]
 pub fn files(sources: &Sources) -> Vec<PathBuf> {
+    let log = Log::default();
+    let profile = load::load(&log, &sources.profile);
+    let target = profile.and_then(|root| target_file(&At::root(&log, &root), sources));
     let mut files = vec![sources.profile.clone()];
-    files.extend(sources.target.clone());
+    files.extend(target.or_else(|| sources.target.clone()));
     files.extend(sources.chaos.iter().cloned());
     files
+}
+
+/// The target file: that of the command line, or the profile's own, which is relative to the profile.
+fn target_file(profile: &At<'_>, sources: &Sources) -> Option<PathBuf> {
+    if let Some(target) = &sources.target {
+        return Some(target.clone());
+    }
+    let named = profile.find(&["target"]);
+    if named.path.is_empty() {
+        profile.wrong_key(
+            "`target` is missing",
+            "add `target: targets/lab.yaml`, or give `--target FILE`",
+        );
+        return None;
+    }
+    named
+        .text()
+        .map(|path| target::beside(&sources.profile, path))
+}
+
+fn build(log: &Log, sources: &Sources) -> Option<Plan> {
+    let profile_root = load::load(log, &sources.profile);
+    let profile_root = profile_root.as_ref().map(|root| At::root(log, root));
+    let target_path = match &profile_root {
+        Some(root) => target_file(root, sources),
+        None => sources.target.clone(),
+    };
+    let target_root = target_path.as_ref().and_then(|path| load::load(log, path));
+    let target = target_root
+        .as_ref()
+        .zip(target_path.as_ref())
+        .and_then(|(root, path)| {
+            target::read(
+                &At::root(log, root),
+                path,
+                sources.database.as_deref(),
+                &sources.on,
+            )
+        });
+    let chaos_roots: Vec<Option<Node>> = sources
+        .chaos
+        .iter()
+        .map(|path| load::load(log, path))
+        .collect();
+    let profile = profile::read(&profile_root?, &sources.profile, target?, sources.seed)?;
+    let mut plan = profile.plan;
+    let mut experiments: Vec<Experiment<'_>> = Vec::new();
+    for root in chaos_roots.iter().flatten() {
+        if let Some(mut experiment) =
+            profile::experiment(&At::root(log, root), &plan, &profile.names)
+        {
+            plan.faults.append(&mut experiment.faults);
+            experiments.push(experiment);
+        }
+    }
+    plan.faults.sort_by_key(|fault| fault.at);
+    let is_whole = profile.is_whole;
+    expectations(
+        &mut plan,
+        profile.expect,
+        experiments,
+        is_whole && log.is_clean(),
+    );
+    Some(plan)
+}
+
+/// Reads every line, and finds its names where the plan is whole enough to have them.
+fn expectations<'a>(
+    plan: &mut Plan,
+    own: Vec<At<'a>>,
+    experiments: Vec<Experiment<'a>>,
+    is_whole: bool,
+) {
+    let mut expect = resolve::lines(own, Role::Expect);
+    let mut steady = Vec::new();
+    let mut stop_if = Vec::new();
+    for experiment in experiments {
+        expect.extend(resolve::lines(experiment.expect, Role::Expect));
+        steady.extend(resolve::lines(experiment.steady, Role::Guard));
+        stop_if.extend(resolve::lines(experiment.stop_if, Role::Guard));
+    }
+    if is_whole {
+        let grace = Grace::of(&expect, plan);
+        plan.expect = resolve::resolve(&expect, plan, grace);
+        plan.steady = resolve::resolve(&steady, plan, grace);
+        plan.stop_if = resolve::resolve(&stop_if, plan, grace);
+    }
 }

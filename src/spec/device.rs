@@ -1,0 +1,208 @@
+//! Devices of a target file: where a kind of hub connects and what it says.
+
+use super::address;
+use super::fields::Fields;
+use super::reader::At;
+use super::target::Names;
+use crate::plan::json_path::JsonPath;
+use crate::plan::target::{AnswerTopic, CommandTopic, Device, Find, Topic};
+use crate::plan::template::{JsonTemplate, Template};
+
+pub(super) const QOS: u32 = 1;
+
+/// One entry of `devices:`.
+pub(super) fn device(name: &str, at: &At<'_>, names: &Names) -> Option<Device> {
+    let serial = names.placeholders(&["serial"]);
+    let mut fields = at.fields()?;
+    if let Some(at) = fields.get("mqtt") {
+        match at.lone_word() {
+            Some("3.1.1") => {}
+            Some("5") => at.wrong(
+                "MQTT 5 is not supported in this version",
+                "write `mqtt: 3.1.1`, or leave the key out",
+            ),
+            _ => at.wrong(
+                "unknown version of MQTT",
+                "write `mqtt: 3.1.1`, or leave the key out",
+            ),
+        }
+    }
+    let shards = fields
+        .need("shards")
+        .map(|at| shards(&at, names))
+        .unwrap_or_default();
+    let find = fields.get("find").and_then(|at| find(&at, names));
+    check_find(&fields, find.as_ref(), shards.len());
+    let client_id = fields.get("client_id").and_then(|at| at.template(&serial));
+    let username = fields.get("username").and_then(|at| at.template(&serial));
+    let password = fields.get("password").and_then(|at| at.template(&serial));
+    if password.is_some() && username.is_none() && !fields.has("username") {
+        fields.at().find(&["password"]).wrong_key(
+            "a password without a username",
+            "add `username: …`; MQTT 3.1.1 wants both",
+        );
+    }
+    let clean_start = fields
+        .get("session")
+        .and_then(|at| session(&at))
+        .unwrap_or(true);
+    let telemetry = fields.get("telemetry").and_then(|at| topic(&at, names));
+    let command = fields
+        .get("command")
+        .and_then(|at| command_topic(&at, names));
+    let answer = fields.get("answer").and_then(|at| answer_topic(&at, names));
+    if answer.is_some() && !fields.has("command") {
+        fields.at().find(&["answer"]).wrong_key(
+            "an answer without a command",
+            "add `command: { topic: …, id: { json: $.id } }`",
+        );
+    }
+    fields.finish(&["identity", "tls", "throttle", "protobuf"]);
+    Some(Device {
+        name: name.to_owned(),
+        shards,
+        find: find.unwrap_or(Find::Balancer),
+        client_id: client_id.unwrap_or_else(serial_template),
+        username,
+        password,
+        clean_start,
+        telemetry,
+        command,
+        answer,
+    })
+}
+
+fn serial_template() -> Template {
+    Template::parse("<serial>").unwrap_or_default()
+}
+
+fn shards(at: &At<'_>, names: &Names) -> Vec<(String, Template)> {
+    let entries = at.named().unwrap_or_default();
+    entries
+        .iter()
+        .map(|(name, at)| {
+            let template = at.template(&names.host_placeholders());
+            if let Some(template) = &template {
+                address::check_mqtt(at, template);
+            }
+            ((*name).to_owned(), template.unwrap_or_default())
+        })
+        .collect()
+}
+
+/// `balancer` or `{ hash: <serial> }`
+fn find(at: &At<'_>, names: &Names) -> Option<Find> {
+    if at.lone_word().is_some() {
+        return at.word(&[("balancer", ())]).map(|()| Find::Balancer);
+    }
+    let mut fields = at.fields()?;
+    let found = fields
+        .one_of(&["hash"])
+        .and_then(|(_, at)| at.template(&names.placeholders(&["serial"])));
+    fields.finish(&["ask", "redirect"]);
+    found.map(Find::Hash)
+}
+
+fn check_find(fields: &Fields<'_>, find: Option<&Find>, shards: usize) {
+    if shards > 1 && !matches!(find, Some(Find::Hash(_))) && !fields.has("find") {
+        fields.at().find(&["shards"]).wrong_key(
+            "several shards, and nothing says which hub belongs to which",
+            "add `find: { hash: <serial> }`, or keep one address",
+        );
+    } else if shards > 1 && find == Some(&Find::Balancer) {
+        fields.at().find(&["find"]).wrong(
+            "a balancer is one address",
+            "keep one shard, or write `find: { hash: <serial> }`",
+        );
+    }
+}
+
+fn session(at: &At<'_>) -> Option<bool> {
+    let mut fields = at.fields()?;
+    let clean = fields.get("clean_start").and_then(|at| at.truth());
+    fields.finish(&["expiry"]);
+    clean
+}
+
+pub(super) fn qos(fields: &mut Fields<'_>) -> u8 {
+    let qos = fields.get("qos").and_then(|at| at.count32(0..=QOS));
+    qos.and_then(|qos| u8::try_from(qos).ok()).unwrap_or(0)
+}
+
+/// A topic to publish to, without wildcards.
+pub(super) fn topic_text(at: &At<'_>, names: &Names, agent: &[&str]) -> Option<Template> {
+    let template = at.template(&names.placeholders(agent))?;
+    if template.to_string().contains(['#', '+']) {
+        at.wrong(
+            "a topic with a wildcard",
+            "name one topic; `<serial>` stands for the hub's serial number",
+        );
+        return None;
+    }
+    Some(template)
+}
+
+fn topic(at: &At<'_>, names: &Names) -> Option<Topic> {
+    let mut fields = at.fields()?;
+    let topic = fields
+        .need("topic")
+        .and_then(|at| topic_text(&at, names, &["serial"]));
+    let qos = qos(&mut fields);
+    fields.finish(&[]);
+    Some(Topic { topic: topic?, qos })
+}
+
+fn command_topic(at: &At<'_>, names: &Names) -> Option<CommandTopic> {
+    let mut fields = at.fields()?;
+    let topic = fields
+        .need("topic")
+        .and_then(|at| topic_text(&at, names, &["serial"]));
+    let qos = qos(&mut fields);
+    let id = fields.need("id").and_then(|at| command_id(&at));
+    fields.finish(&[]);
+    Some(CommandTopic {
+        topic: topic?,
+        qos,
+        id: id?,
+    })
+}
+
+fn command_id(at: &At<'_>) -> Option<JsonPath> {
+    let mut fields = at.fields()?;
+    let path = fields.one_of(&["json"]).and_then(|(_, at)| json_path(&at));
+    fields.finish(&["protobuf", "property", "bytes"]);
+    path
+}
+
+/// `$.a.b[0]`
+pub(super) fn json_path(at: &At<'_>) -> Option<JsonPath> {
+    let text = at.text()?;
+    match JsonPath::parse(text) {
+        Ok(path) => Some(path),
+        Err(error) => {
+            at.wrong(
+                error.to_string(),
+                "write a path from the root: `$.id` or `$.bikes[0].id`",
+            );
+            None
+        }
+    }
+}
+
+fn answer_topic(at: &At<'_>, names: &Names) -> Option<AnswerTopic> {
+    let known = ["serial", "command"];
+    let mut fields = at.fields()?;
+    let topic = fields
+        .need("topic")
+        .and_then(|at| topic_text(&at, names, &known));
+    let qos = qos(&mut fields);
+    let json: Option<JsonTemplate> = fields
+        .need("json")
+        .and_then(|at| at.json(&names.placeholders(&known)));
+    fields.finish(&[]);
+    Some(AnswerTopic {
+        topic: topic?,
+        qos,
+        json: json?,
+    })
+}

@@ -1,0 +1,247 @@
+//! An expectation as words: the parts of a line and how they are written. `grammar` reads them, `resolve` finds their names.
+
+use crate::plan::expect::{Comparison, Stat};
+use std::fmt;
+use std::time::Duration;
+
+/// A word of the line and where it starts, in characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Word {
+    pub text: String,
+    pub at: usize,
+}
+
+/// One line, read.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Line {
+    pub each: bool,
+    pub subject: Subject,
+    pub comparison: Comparison,
+    pub limit: Limit,
+    /// Where the limit stands.
+    pub limit_at: usize,
+    pub scopes: Vec<(Scope, usize)>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Subject {
+    Metric {
+        name: Option<Word>,
+        metric: Metric,
+        metric_at: usize,
+        stat: Option<Stat>,
+    },
+    AttemptsPer(Word),
+}
+
+/// What a limit is compared with, in base units: shares 0 to 1, rates per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Limit {
+    Share(f64),
+    Time(Duration),
+    PerSecond(f64),
+    Count(f64),
+    TimesBaseline(f64),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Scope {
+    After(What),
+    During(What),
+    OutsideTriggers,
+    OutsideFaults,
+    FromRemovalOf(What),
+    Within { time: Duration, after: What },
+    InEvery(Duration),
+    For(Duration),
+    AtEnd,
+    IfProbed,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum What {
+    Name(Word),
+    EachTrigger,
+    EachFault,
+}
+
+/// The one table of metrics: their words in a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Metric {
+    Success,
+    Declined,
+    Unfinished,
+    Latency,
+    Service,
+    InTime,
+    Late,
+    Expired,
+    Lost,
+    Duplicated,
+    Unexpected,
+    InDoubt,
+    Connected,
+    Refused,
+    Connects,
+    Reconnects,
+    Wait,
+    Waiting,
+    Saturation,
+    Stalled,
+    Timeouts,
+    Depth,
+    Age,
+    Value,
+    Recovery,
+    Blind,
+    Throttled,
+    Drain,
+    Synchronisation,
+    CriticalShare,
+}
+
+pub(super) const METRICS: [(&str, Metric); 30] = [
+    ("success", Metric::Success),
+    ("declined", Metric::Declined),
+    ("unfinished", Metric::Unfinished),
+    ("latency", Metric::Latency),
+    ("service", Metric::Service),
+    ("in time", Metric::InTime),
+    ("late", Metric::Late),
+    ("expired", Metric::Expired),
+    ("lost", Metric::Lost),
+    ("duplicated", Metric::Duplicated),
+    ("unexpected", Metric::Unexpected),
+    ("in doubt", Metric::InDoubt),
+    ("connected", Metric::Connected),
+    ("refused", Metric::Refused),
+    ("connects", Metric::Connects),
+    ("reconnects", Metric::Reconnects),
+    ("wait", Metric::Wait),
+    ("waiting", Metric::Waiting),
+    ("saturation", Metric::Saturation),
+    ("stalled", Metric::Stalled),
+    ("timeouts", Metric::Timeouts),
+    ("depth", Metric::Depth),
+    ("age", Metric::Age),
+    ("value", Metric::Value),
+    ("recovery", Metric::Recovery),
+    ("blind", Metric::Blind),
+    ("throttled", Metric::Throttled),
+    ("drain", Metric::Drain),
+    ("synchronisation", Metric::Synchronisation),
+    ("critical share", Metric::CriticalShare),
+];
+
+pub(super) const STATS: [(&str, Stat); 6] = [
+    ("p50", Stat::Percentile(50.0)),
+    ("p95", Stat::Percentile(95.0)),
+    ("p99", Stat::Percentile(99.0)),
+    ("p99.9", Stat::Percentile(99.9)),
+    ("mean", Stat::Mean),
+    ("max", Stat::Max),
+];
+
+pub(super) const COMPARISONS: [(&str, Comparison); 5] = [
+    ("<=", Comparison::AtMost),
+    (">=", Comparison::AtLeast),
+    ("==", Comparison::Equal),
+    ("<", Comparison::Below),
+    (">", Comparison::Above),
+];
+
+impl Metric {
+    pub fn name(self) -> &'static str {
+        METRICS
+            .iter()
+            .find(|(_, metric)| *metric == self)
+            .map_or("", |(name, _)| name)
+    }
+}
+
+/// A duration in the unit in which it is a whole number.
+pub(super) fn duration_text(time: Duration) -> String {
+    let micros = time.as_micros();
+    let units = [
+        ("h", 3_600_000_000),
+        ("m", 60_000_000),
+        ("s", 1_000_000),
+        ("ms", 1_000),
+    ];
+    match units.iter().find(|(_, each)| micros.is_multiple_of(*each)) {
+        _ if micros == 0 => "0s".to_owned(),
+        Some((unit, each)) => format!("{}{unit}", micros / each),
+        None => format!("{}.{:03}ms", micros / 1_000, micros % 1_000),
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.each {
+            formatter.write_str("each ")?;
+        }
+        match &self.subject {
+            Subject::AttemptsPer(name) => write!(formatter, "attempts per {}", name.text)?,
+            Subject::Metric {
+                name, metric, stat, ..
+            } => {
+                if let Some(name) = name {
+                    write!(formatter, "{} ", name.text)?;
+                }
+                formatter.write_str(metric.name())?;
+                let stat = stat.and_then(|stat| STATS.iter().find(|(_, known)| *known == stat));
+                stat.map_or(Ok(()), |(name, _)| write!(formatter, " {name}"))?;
+            }
+        }
+        let sign = COMPARISONS
+            .iter()
+            .find(|(_, known)| *known == self.comparison)
+            .map_or("", |(sign, _)| sign);
+        write!(formatter, " {sign} {}", self.limit)?;
+        self.scopes
+            .iter()
+            .try_for_each(|(scope, _)| write!(formatter, " {scope}"))
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // A share was read as percent ÷ 100; the rounding takes that back.
+            Limit::Share(share) => write!(formatter, "{}%", (share * 1e14).round() / 1e12),
+            Limit::Time(time) => formatter.write_str(&duration_text(*time)),
+            Limit::PerSecond(rate) => write!(formatter, "{rate}/s"),
+            Limit::Count(count) => write!(formatter, "{count}"),
+            Limit::TimesBaseline(factor) => write!(formatter, "{factor}x baseline"),
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scope::After(what) => write!(formatter, "after {what}"),
+            Scope::During(what) => write!(formatter, "during {what}"),
+            Scope::OutsideTriggers => formatter.write_str("outside triggers"),
+            Scope::OutsideFaults => formatter.write_str("outside faults"),
+            Scope::FromRemovalOf(what) => write!(formatter, "from removal of {what}"),
+            Scope::Within { time, after } => {
+                write!(formatter, "within {} after {after}", duration_text(*time))
+            }
+            Scope::InEvery(time) => write!(formatter, "in every {}", duration_text(*time)),
+            Scope::For(time) => write!(formatter, "for {}", duration_text(*time)),
+            Scope::AtEnd => formatter.write_str("at end"),
+            Scope::IfProbed => formatter.write_str("if probed"),
+        }
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            What::Name(name) => formatter.write_str(&name.text),
+            What::EachTrigger => formatter.write_str("each trigger"),
+            What::EachFault => formatter.write_str("each fault"),
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! What is asked over HTTP: commands, the steps of journeys, operations.
+
+use super::address;
+use super::device::{json_path, qos, topic_text};
+use super::fields::Fields;
+use super::reader::At;
+use super::target::Names;
+use super::units;
+use super::words::{self, Placeholders};
+use crate::plan::fault::OperationSpec;
+use crate::plan::target::{
+    Answer, CommandSend, CommandSpec, Journey, Method, Request, Step, StepAction,
+};
+use crate::plan::template::{JsonTemplate, Template};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const METHODS: [(&str, Method); 5] = [
+    ("get", Method::Get),
+    ("post", Method::Post),
+    ("put", Method::Put),
+    ("patch", Method::Patch),
+    ("delete", Method::Delete),
+];
+/// Keys of a request that a later version will know.
+const LATER: [&str; 4] = ["every", "until", "give_up", "is"];
+
+/// Where a request stands.
+pub(super) struct RequestContext<'a> {
+    pub names: &'a Names,
+    /// The `base:` of the journey.
+    pub base: Option<&'a Template>,
+}
+
+/// Which keys beside address, headers and body a request may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Step,
+    Command,
+    Operation,
+}
+
+/// One entry of `commands:`.
+pub(super) fn command(
+    name: &str,
+    at: &At<'_>,
+    context: &RequestContext<'_>,
+) -> Option<CommandSpec> {
+    let known = context.names.placeholders(&["serial", "command"]);
+    let mut fields = at.fields()?;
+    let to = fields
+        .need("to")
+        .and_then(|at| row_of(&at, &context.names.devices, "device", "devices"));
+    let send = match fields.get("publish") {
+        Some(topic) => publish(&mut fields, &topic, context.names)
+            .map(|(topic, qos, json)| CommandSend::Publish { topic, qos, json }),
+        None => request(&mut fields, context, &known, Use::Command).map(CommandSend::Http),
+    };
+    fields.finish(&LATER);
+    Some(CommandSpec {
+        name: name.to_owned(),
+        to: to?,
+        send: send?,
+    })
+}
+
+fn publish(
+    fields: &mut Fields<'_>,
+    topic: &At<'_>,
+    names: &Names,
+) -> Option<(Template, u8, JsonTemplate)> {
+    let known = ["serial", "command"];
+    let topic = topic_text(topic, names, &known);
+    let qos = qos(fields);
+    let json_at = fields.need("json");
+    let json = json_at
+        .as_ref()
+        .and_then(|at| at.json(&names.placeholders(&known)));
+    if let (Some(at), Some(json)) = (json_at, &json) {
+        let mut has_id = false;
+        json.names(&mut |name| has_id |= name == "command");
+        if !has_id {
+            at.wrong_key(
+                "the command's id is not in it, so no hub could say which command it got",
+                "add `id: <command>`",
+            );
+        }
+    }
+    Some((topic?, qos, json?))
+}
+
+/// The row of a name in a list of the target file.
+pub(super) fn row_of(at: &At<'_>, names: &[String], what: &str, list: &str) -> Option<usize> {
+    let name = at.text()?;
+    if let Some(row) = names.iter().position(|known| known == name) {
+        return Some(row);
+    }
+    let known = words::listed(names.iter().map(String::as_str));
+    let help = match words::nearest(name, names.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if names.is_empty() => format!("there is no {what} at all; add `{list}:`"),
+        None => format!("known: {known}"),
+    };
+    at.wrong(format!("no {what} is called `{name}`"), help);
+    None
+}
+
+/// One entry of `operations:`.
+pub(super) fn operation(
+    name: &str,
+    at: &At<'_>,
+    context: &RequestContext<'_>,
+) -> Option<OperationSpec> {
+    let known = context.names.placeholders(&[]);
+    let read = |at: At<'_>| {
+        let mut fields = at.fields()?;
+        let request = request(&mut fields, context, &known, Use::Operation);
+        fields.finish(&LATER);
+        request
+    };
+    let mut fields = at.fields()?;
+    let request = fields.need("do").and_then(read);
+    let undo = fields.get("undo").and_then(read);
+    fields.finish(&["undone"]);
+    Some(OperationSpec {
+        name: name.to_owned(),
+        request: request?,
+        undo,
+    })
+}
+
+/// One entry of `journeys:`.
+pub(super) fn journey(name: &str, at: &At<'_>, names: &Names) -> Option<Journey> {
+    let mut fields = at.fields()?;
+    let host = names.host_placeholders();
+    let base = fields.get("base").and_then(|at| {
+        let template = at.template(&host)?;
+        address::check_http(&at, &template, &host);
+        Some(template)
+    });
+    let context = RequestContext {
+        names,
+        base: base.as_ref(),
+    };
+    let mut known = names.placeholders(&["rider", "intent"]);
+    let mut steps = Vec::new();
+    let entries = fields
+        .need("steps")
+        .and_then(|at| at.named())
+        .unwrap_or_default();
+    for (step, at) in &entries {
+        if let Some(action) = step_action(at, &context, &mut known) {
+            steps.push(Step {
+                name: (*step).to_owned(),
+                action,
+            });
+        }
+        if *step == name {
+            at.wrong_key(
+                format!("the step `{name}` is called like its journey"),
+                "give one of them another name",
+            );
+        }
+    }
+    if !entries.is_empty()
+        && steps.len() == entries.len()
+        && steps
+            .iter()
+            .all(|step| matches!(step.action, StepAction::Think { .. }))
+    {
+        at.find(&["steps"]).wrong_key(
+            "no step asks anything of the target",
+            "add a step such as `near: { get: /bikes/near }`",
+        );
+    }
+    fields.finish(&["identity", "place", "always", "spans"]);
+    Some(Journey {
+        name: name.to_owned(),
+        steps,
+    })
+}
+
+fn step_action(
+    at: &At<'_>,
+    context: &RequestContext<'_>,
+    known: &mut Placeholders<'_>,
+) -> Option<StepAction> {
+    let mut fields = at.fields()?;
+    if let Some(think) = fields.get("think") {
+        let (low, high) = span(&think).unwrap_or_default();
+        fields.finish(&[]);
+        return Some(StepAction::Think { low, high });
+    }
+    let request = request(&mut fields, context, known, Use::Step);
+    fields.finish(&["every", "until", "give_up", "dock", "sends"]);
+    // What it keeps is known to the steps after it, even if something else is wrong with it.
+    known.agent.extend(at.find(&["keep"]).keys());
+    request.map(StepAction::Request)
+}
+
+/// `3m to 12m`, or one duration.
+fn span(at: &At<'_>) -> Option<(Duration, Duration)> {
+    let text = at.text()?;
+    let (low, high) = text.split_once(" to ").unwrap_or((text, text));
+    match (units::duration(low.trim()), units::duration(high.trim())) {
+        (Ok(low), Ok(high)) if low <= high => Some((low, high)),
+        (Ok(low), Ok(high)) => {
+            at.wrong(
+                format!("{low:?} is longer than {high:?}"),
+                "write the shorter one first: `3m to 12m`",
+            );
+            None
+        }
+        (Err(wrong), _) | (_, Err(wrong)) => {
+            at.wrong(wrong.message, wrong.help.unwrap_or_default());
+            None
+        }
+    }
+}
+
+fn request(
+    fields: &mut Fields<'_>,
+    context: &RequestContext<'_>,
+    known: &Placeholders<'_>,
+    usage: Use,
+) -> Option<Request> {
+    let mut keys: Vec<&'static str> = METHODS.iter().map(|(key, _)| *key).collect();
+    keys.extend(match usage {
+        Use::Step => Some("think"),
+        Use::Command => Some("publish"),
+        Use::Operation => None,
+    });
+    let method = fields.one_of(&keys);
+    let url = method.as_ref().and_then(|(_, at)| {
+        address::http(at, known, &context.names.host_placeholders(), context.base)
+    });
+    let headers = fields
+        .get("headers")
+        .map(|at| headers(&at, known))
+        .unwrap_or_default();
+    let bearer = fields.get("bearer").and_then(|at| at.template(known));
+    let json = fields.get("json").and_then(|at| at.json(known));
+    let answer = answer(fields, usage);
+    let (key, _) = method?;
+    let (_, method) = METHODS.iter().find(|(name, _)| *name == key)?;
+    Some(Request {
+        method: *method,
+        url: url?,
+        headers,
+        bearer,
+        json,
+        answer,
+    })
+}
+
+fn headers(at: &At<'_>, known: &Placeholders<'_>) -> Vec<(String, Template)> {
+    let mut headers = Vec::new();
+    for (name, at) in at.entries().unwrap_or_default() {
+        if name.is_empty()
+            || !name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        {
+            at.wrong_key(
+                format!("`{name}` is no name of a header"),
+                "write a name such as `Idempotency-Key`",
+            );
+        }
+        if let Some(value) = at.template(known) {
+            headers.push((name.to_owned(), value));
+        }
+    }
+    headers
+}
+
+fn answer(fields: &mut Fields<'_>, usage: Use) -> Answer {
+    let mut answer = Answer {
+        ok: fields.get("ok").map(|at| statuses(&at)).unwrap_or_default(),
+        ..Answer::default()
+    };
+    match usage {
+        Use::Operation => {}
+        Use::Command => {
+            answer.expired = fields
+                .get("expired")
+                .map(|at| statuses(&at))
+                .unwrap_or_default();
+            if let Some(at) = fields.get("id")
+                && at.lone_word() != Some("ours")
+            {
+                at.wrong(
+                    "only ids that we choose are supported in this version",
+                    "write `id: ours`, or leave the key out",
+                );
+            }
+        }
+        Use::Step => {
+            answer.declined = fields
+                .get("declined")
+                .map(|at| declined(&at))
+                .unwrap_or_default();
+            for (name, at) in fields
+                .get("keep")
+                .and_then(|at| at.named())
+                .unwrap_or_default()
+            {
+                if let Some(path) = json_path(&at) {
+                    answer.keep.push((name.to_owned(), path));
+                }
+            }
+            let or_end = fields.get("or_end");
+            answer.or_end = or_end.as_ref().and_then(|at| at.text()).map(str::to_owned);
+            if let Some(at) = or_end
+                && !fields.has("keep")
+            {
+                at.wrong_key(
+                    "`or_end` without `keep`: nothing could be missing",
+                    "add `keep: { name: $.path }`, or leave it out",
+                );
+            }
+        }
+    }
+    let given: Vec<u16> = answer
+        .ok
+        .iter()
+        .chain(&answer.expired)
+        .chain(answer.declined.keys())
+        .copied()
+        .collect();
+    if let Some(twice) = given
+        .iter()
+        .enumerate()
+        .find(|(row, status)| given[..*row].contains(status))
+    {
+        fields.at().wrong_key(
+            format!("the status {} is given two meanings", twice.1),
+            "name each status once",
+        );
+    }
+    answer
+}
+
+fn status(at: &At<'_>, text: &str) -> Option<u16> {
+    match text.parse::<u16>() {
+        Ok(status) if (100..=599).contains(&status) && text.len() == 3 => Some(status),
+        _ => {
+            at.wrong(
+                format!("`{text}` is no HTTP status"),
+                "write a number from 100 to 599",
+            );
+            None
+        }
+    }
+}
+
+/// One status or a list of them.
+fn statuses(at: &At<'_>) -> Vec<u16> {
+    match at.lone_word() {
+        Some(text) => status(at, text).into_iter().collect(),
+        None => {
+            let items = at.items().unwrap_or_default();
+            items
+                .iter()
+                .filter_map(|item| item.count(100..=599))
+                .filter_map(|status| u16::try_from(status).ok())
+                .collect()
+        }
+    }
+}
+
+fn declined(at: &At<'_>) -> BTreeMap<u16, String> {
+    let mut declined = BTreeMap::new();
+    for (key, at) in at.entries().unwrap_or_default() {
+        if let (Some(status), Some(reason)) = (status(&at, key), at.text()) {
+            declined.insert(status, reason.to_owned());
+        }
+    }
+    declined
+}

@@ -1,0 +1,324 @@
+//! The target file: who is tested, where, and what may be asked of it.
+
+use super::device;
+use super::fields::Fields;
+use super::journey::{self, RequestContext};
+use super::probes;
+use super::reader::At;
+use super::words::Placeholders;
+use crate::plan::target::{Ceilings, Environment, LabSpec, SecretSource, Target};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Keys of FORMATS that this version does not know yet.
+const LATER: [&str; 7] = [
+    "proof",
+    "version",
+    "trust",
+    "identities",
+    "tokens",
+    "alerts",
+    "notify",
+];
+const ENVIRONMENTS: [(&str, Environment); 5] = [
+    ("lab", Environment::Lab),
+    ("test", Environment::Test),
+    ("staging", Environment::Staging),
+    ("pre-production", Environment::PreProduction),
+    ("production", Environment::Production),
+];
+/// Shards that the lab runs unless the file says otherwise, and the most that it may run.
+const LAB_SHARDS: u16 = 2;
+const MOST_LAB_SHARDS: u32 = 16;
+
+/// Names by which files speak of the parts of a target, in the order of the file; also of parts that could not be read, so
+/// that no second problem comes of the first.
+#[derive(Default)]
+pub(super) struct Names {
+    pub secrets: Vec<String>,
+    /// Names after `lab.`
+    pub lab: Vec<String>,
+    pub devices: Vec<String>,
+    pub commands: Vec<String>,
+    pub journeys: Vec<String>,
+    pub operations: Vec<String>,
+    pub components: Vec<String>,
+    pub links: Vec<String>,
+}
+
+impl Names {
+    /// What stands for something everywhere in the file, and `agent` besides.
+    pub fn placeholders(&self, agent: &[&str]) -> Placeholders<'_> {
+        Placeholders {
+            agent: agent.iter().map(|name| (*name).to_owned()).collect(),
+            secrets: &self.secrets,
+            lab: &self.lab,
+            note: None,
+        }
+    }
+
+    /// The same for a host, where no agent's name may stand.
+    pub fn host_placeholders(&self) -> Placeholders<'_> {
+        Placeholders {
+            note: Some(
+                "a host is the same for every agent; only <lab.…> and <secret.…> may stand in it",
+            ),
+            ..self.placeholders(&[])
+        }
+    }
+}
+
+/// Reads a target file. `database` and `on` are the overrides of the command line.
+pub(super) fn read(
+    root: &At<'_>,
+    file: &Path,
+    database: Option<&str>,
+    on: &[String],
+) -> Option<(Target, Names)> {
+    let mut fields = root.fields()?;
+    let about = fields
+        .get("about")
+        .and_then(|at| at.text())
+        .unwrap_or_default()
+        .to_owned();
+    let environment = fields
+        .get("environment")
+        .and_then(|at| at.word(&ENVIRONMENTS));
+    let never = fields.get("never").map(|at| texts(&at)).unwrap_or_default();
+    let max = fields
+        .get("max")
+        .and_then(|at| ceilings(&at))
+        .unwrap_or_default();
+    let secrets = fields
+        .get("secrets")
+        .map(|at| secrets(&at, file))
+        .unwrap_or_default();
+    let lab = fields.get("lab").map(|at| lab_spec(&at));
+    let lab = with_overrides(root, lab, database, on);
+    let mut names = Names {
+        secrets: secrets.keys().cloned().collect(),
+        ..Names::default()
+    };
+    names.lab = lab.as_ref().map(lab_names).unwrap_or_default();
+    check_environment(root, &fields, environment, lab.is_some());
+
+    let devices = fields.get("devices");
+    names.devices = keys(devices.as_ref());
+    let commands = fields.get("commands");
+    names.commands = keys(commands.as_ref());
+    let journeys = fields.get("journeys");
+    names.journeys = keys(journeys.as_ref());
+    let probes = fields.get("probes");
+    let operations = fields.get("operations");
+    names.operations = keys(operations.as_ref());
+    let components = fields.get("components");
+    names.components = keys(components.as_ref());
+    let links = fields.get("links");
+    names.links = keys(links.as_ref());
+    let periodic = fields
+        .get("periodic")
+        .map(|at| periodic(&at))
+        .unwrap_or_default();
+    let requests = RequestContext {
+        names: &names,
+        base: None,
+    };
+    let target = Target {
+        file: file.to_owned(),
+        about,
+        environment: environment.unwrap_or_default(),
+        never,
+        max,
+        devices: each(devices, |name, at| device::device(name, at, &names)),
+        commands: each(commands, |name, at| journey::command(name, at, &requests)),
+        journeys: each(journeys, |name, at| journey::journey(name, at, &names)),
+        periodic,
+        lab,
+        probes: probes
+            .and_then(|at| probes::probes(&at, &names))
+            .unwrap_or_default(),
+        operations: each(operations, |name, at| {
+            journey::operation(name, at, &requests)
+        }),
+        components: each(components, |name, at| probes::component(name, at, &names)),
+        links: each(links, |name, at| probes::link(name, at, &names)),
+        secrets,
+    };
+    fields.finish(&LATER);
+    Some((target, names))
+}
+
+/// The entries of a map of names, one value for each that could be read.
+fn each<T>(at: Option<At<'_>>, read: impl Fn(&str, &At<'_>) -> Option<T>) -> Vec<T> {
+    let entries = at.and_then(|at| at.named()).unwrap_or_default();
+    entries
+        .iter()
+        .filter_map(|(name, at)| read(name, at))
+        .collect()
+}
+
+fn keys(at: Option<&At<'_>>) -> Vec<String> {
+    at.map(At::keys).unwrap_or_default()
+}
+
+fn texts(at: &At<'_>) -> Vec<String> {
+    let items = at.items().unwrap_or_default();
+    items
+        .iter()
+        .filter_map(|item| item.text().map(str::to_owned))
+        .collect()
+}
+
+fn ceilings(at: &At<'_>) -> Option<Ceilings> {
+    let mut fields = at.fields()?;
+    let ceilings = Ceilings {
+        hubs: fields.get("hubs").and_then(|at| at.count(0..=100_000_000)),
+        connects_per_second: fields.get("connects").and_then(|at| at.rate()),
+        requests_per_second: fields.get("requests").and_then(|at| at.rate()),
+    };
+    fields.finish(&[]);
+    Some(ceilings)
+}
+
+fn secrets(at: &At<'_>, file: &Path) -> BTreeMap<String, SecretSource> {
+    let mut secrets = BTreeMap::new();
+    for (name, at) in at.named().unwrap_or_default() {
+        let Some(mut fields) = at.fields() else {
+            continue;
+        };
+        let source = fields.one_of(&["env", "file"]).and_then(|(kind, at)| {
+            let text = at.text()?;
+            Some(match kind {
+                "env" => SecretSource::Env(text.to_owned()),
+                _ => SecretSource::File(beside(file, text)),
+            })
+        });
+        fields.finish(&[]);
+        // The name is known even if its source is wrong, so that its uses are not wrong as well.
+        secrets.insert(
+            name.to_owned(),
+            source.unwrap_or_else(|| SecretSource::Env(String::new())),
+        );
+    }
+    secrets
+}
+
+/// A path as a file gives it: relative to that file.
+pub(super) fn beside(file: &Path, path: &str) -> PathBuf {
+    file.parent().unwrap_or(Path::new("")).join(path)
+}
+
+fn periodic(at: &At<'_>) -> BTreeMap<String, std::time::Duration> {
+    let entries = at.named().unwrap_or_default();
+    entries
+        .iter()
+        .filter_map(|(name, at)| Some(((*name).to_owned(), at.time()?)))
+        .collect()
+}
+
+fn lab_spec(at: &At<'_>) -> LabSpec {
+    let mut lab = LabSpec {
+        shards: LAB_SHARDS,
+        ..LabSpec::default()
+    };
+    let Some(mut fields) = at.fields() else {
+        return lab;
+    };
+    if let Some(shards) = fields
+        .get("shards")
+        .and_then(|at| at.count32(1..=MOST_LAB_SHARDS))
+    {
+        lab.shards = u16::try_from(shards).unwrap_or(LAB_SHARDS);
+    }
+    if let Some(at) = fields.get("database") {
+        lab.database = at.text().map(str::to_owned);
+        if lab
+            .database
+            .as_ref()
+            .is_some_and(|url| !url.starts_with("postgres://") && !url.starts_with("postgresql://"))
+        {
+            at.wrong(
+                "not the address of a PostgreSQL database",
+                "write `postgres://user@host:port/name`",
+            );
+        }
+    }
+    lab.on = fields.get("on").map(|at| texts(&at)).unwrap_or_default();
+    for (name, at) in fields
+        .get("settings")
+        .and_then(|at| at.entries())
+        .unwrap_or_default()
+    {
+        if let Some(value) = at.setting() {
+            lab.settings.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    fields.finish(&[]);
+    lab
+}
+
+fn with_overrides(
+    root: &At<'_>,
+    lab: Option<LabSpec>,
+    database: Option<&str>,
+    on: &[String],
+) -> Option<LabSpec> {
+    let Some(mut lab) = lab else {
+        for given in [
+            database.map(|_| "--database"),
+            (!on.is_empty()).then_some("--on"),
+        ]
+        .into_iter()
+        .flatten()
+        {
+            let message = format!("{given} was given, and this target starts no lab");
+            root.wrong(
+                message,
+                format!("leave {given} out, or take a target with `lab: {{}}`"),
+            );
+        }
+        return None;
+    };
+    if let Some(database) = database {
+        lab.database = Some(database.to_owned());
+    }
+    for defect in on {
+        if !lab.on.contains(defect) {
+            lab.on.push(defect.clone());
+        }
+    }
+    Some(lab)
+}
+
+/// What the lab tells of itself when it is ready.
+fn lab_names(lab: &LabSpec) -> Vec<String> {
+    let mut names: Vec<String> = ["dir", "api", "metrics", "database", "db-link"]
+        .iter()
+        .map(|name| (*name).to_owned())
+        .collect();
+    names.extend((1..=lab.shards).map(|shard| format!("shard-{shard}")));
+    names
+}
+
+fn check_environment(
+    root: &At<'_>,
+    fields: &Fields<'_>,
+    environment: Option<Environment>,
+    has_lab: bool,
+) {
+    match environment {
+        Some(environment) if has_lab && environment != Environment::Lab => {
+            root.find(&["environment"]).wrong(
+                "this target starts the lab itself, so its environment is `lab`",
+                "write `environment: lab`, or take `lab:` out",
+            );
+        }
+        None if !has_lab && !fields.has("environment") => {
+            root.wrong_key(
+                "`environment` is missing",
+                "say how near to real customers this is: lab, test, staging, pre-production or production",
+            );
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,215 @@
+//! What happens when: the triggers of a profile, the faults of an experiment.
+
+use super::journey::row_of;
+use super::reader::At;
+use super::target::Names;
+use crate::plan::fault::{
+    Disconnect, Fault, FaultKind, How, OperationSpec, Trigger, TriggerKind, Way,
+};
+use crate::plan::target::Target;
+use std::time::Duration;
+
+const HOW: [(&str, How); 3] = [
+    ("disconnect", How::Disconnect),
+    ("close", How::Close),
+    ("reset", How::Reset),
+];
+const WAYS: [(&str, Way); 3] = [
+    ("requests", Way::Requests),
+    ("answers", Way::Answers),
+    ("both", Way::Both),
+];
+const LATER_FAULTS: [&str; 9] = [
+    "pause",
+    "cut",
+    "black_hole",
+    "bandwidth",
+    "loss",
+    "slow_close",
+    "limit",
+    "cpu",
+    "memory",
+];
+
+/// What triggers and faults refer to.
+pub(super) struct Stage<'a> {
+    pub target: &'a Target,
+    pub names: &'a Names,
+    pub duration: Duration,
+    pub hub_groups: &'a [String],
+}
+
+/// One entry of `timeline:`.
+pub(super) fn trigger(name: &str, at: &At<'_>, stage: &Stage<'_>) -> Option<Trigger> {
+    let mut fields = at.fields()?;
+    let moment = fields.need("at").and_then(|at| moment(&at, stage));
+    let form = fields.one_of(&["disconnect", "operate"]);
+    fields.finish(&["burst", "renew", "for"]);
+    let (kind, at) = form?;
+    let (kind, lasts) = match kind {
+        "disconnect" => {
+            let disconnect = disconnect(&at, stage)?;
+            (TriggerKind::Disconnect(disconnect), disconnect.within)
+        }
+        _ => (
+            TriggerKind::Operate {
+                operation: operation(&at, stage)?,
+            },
+            Duration::ZERO,
+        ),
+    };
+    Some(Trigger {
+        name: name.to_owned(),
+        at: moment?,
+        lasts,
+        kind,
+    })
+}
+
+/// A time from 0:00 that lies within the load.
+fn moment(at: &At<'_>, stage: &Stage<'_>) -> Option<Duration> {
+    if let Some(text) = at.lone_word()
+        && text.contains(" after ")
+    {
+        at.wrong(
+            "a time after something else is not supported in this version",
+            "write a time from 0:00, such as `90s`",
+        );
+        return None;
+    }
+    let moment = at.duration()?;
+    if moment >= stage.duration && !stage.duration.is_zero() {
+        at.wrong(
+            format!("the load ends at {:?}", stage.duration),
+            "choose an earlier time, or make `duration` longer",
+        );
+        return None;
+    }
+    Some(moment)
+}
+
+fn disconnect(at: &At<'_>, stage: &Stage<'_>) -> Option<Disconnect> {
+    let mut fields = at.fields()?;
+    let group = fields
+        .need("hubs")
+        .and_then(|at| row_of(&at, stage.hub_groups, "group of hubs", "hubs"));
+    let share_at = fields.get("share");
+    let share = share_at.as_ref().map_or(Some(1.0), |at| at.share());
+    if let (Some(at), Some(0.0)) = (share_at, share) {
+        at.wrong("nobody is dropped", "write a share above zero");
+    }
+    let within = fields
+        .get("within")
+        .and_then(|at| at.duration())
+        .unwrap_or_default();
+    let by = fields.need("by").and_then(|at| {
+        if at.lone_word() == Some("silence") {
+            at.wrong(
+                "`silence` is not supported in this version",
+                "write `disconnect`, `close` or `reset`",
+            );
+            return None;
+        }
+        at.word(&HOW)
+    });
+    let away = fields
+        .get("away")
+        .and_then(|at| at.duration())
+        .unwrap_or_default();
+    fields.finish(&[]);
+    Some(Disconnect {
+        group: group?,
+        share: share?,
+        within,
+        by: by?,
+        away,
+    })
+}
+
+fn operation(at: &At<'_>, stage: &Stage<'_>) -> Option<usize> {
+    row_of(at, &stage.names.operations, "operation", "operations")
+}
+
+/// One entry of `faults:`.
+pub(super) fn fault(name: &str, at: &At<'_>, stage: &Stage<'_>) -> Option<Fault> {
+    let mut fields = at.fields()?;
+    let form = fields.one_of(&["kill", "latency", "operate"]);
+    let moment = fields.need("at").and_then(|at| moment(&at, stage));
+    let lasts = fields.get("for").map(|at| at.time());
+    fields.finish(&LATER_FAULTS);
+    let (kind, at) = form?;
+    let kind = match kind {
+        "kill" => kill(&at, stage.names),
+        "latency" => latency(&at, stage.names),
+        _ => operate(&at, stage),
+    };
+    let lasts = match lasts {
+        Some(lasts) => Some(lasts?),
+        None => None,
+    };
+    Some(Fault {
+        name: name.to_owned(),
+        at: moment?,
+        lasts,
+        kind: kind?,
+    })
+}
+
+fn kill(at: &At<'_>, names: &Names) -> Option<FaultKind> {
+    let mut fields = at.fields()?;
+    let component = fields
+        .need("component")
+        .and_then(|at| row_of(&at, &names.components, "component", "components"));
+    if let Some(at) = fields.get("count")
+        && at.count(1..=1_000).is_some_and(|count| count > 1)
+    {
+        at.wrong(
+            "a component is one process in this version",
+            "write `count: 1`, or leave it out",
+        );
+    }
+    fields.finish(&["share"]);
+    Some(FaultKind::Kill {
+        component: component?,
+    })
+}
+
+fn latency(at: &At<'_>, names: &Names) -> Option<FaultKind> {
+    let mut fields = at.fields()?;
+    let link = fields
+        .need("link")
+        .and_then(|at| row_of(&at, &names.links, "link", "links"));
+    let add = fields.need("add").and_then(|at| at.time());
+    let jitter = fields
+        .get("jitter")
+        .and_then(|at| at.duration())
+        .unwrap_or_default();
+    if add.is_some_and(|add| jitter > add) {
+        fields
+            .at()
+            .find(&["jitter"])
+            .wrong("`jitter` is more than `add`", "no delay can be negative");
+    }
+    let way = fields.need("to").and_then(|at| at.word(&WAYS));
+    fields.finish(&["share"]);
+    Some(FaultKind::Latency {
+        link: link?,
+        add: add?,
+        jitter,
+        way: way?,
+    })
+}
+
+fn operate(at: &At<'_>, stage: &Stage<'_>) -> Option<FaultKind> {
+    let operation = operation(at, stage)?;
+    let name = &stage.names.operations[operation];
+    let has_no_undo = |spec: &OperationSpec| spec.name == *name && spec.undo.is_none();
+    if stage.target.operations.iter().any(has_no_undo) {
+        at.wrong(
+            format!("the operation `{name}` has no undo, and a fault must have one"),
+            "add `undo: { … }` to the operation in the target file",
+        );
+        return None;
+    }
+    Some(FaultKind::Operate { operation })
+}
