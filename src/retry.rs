@@ -7,6 +7,9 @@
 use crate::dice::Dice;
 use std::time::Duration;
 
+/// Waits drawn where a mean has no closed form.
+const DRAWS: u32 = 20_000;
+
 /// A retry policy. `attempts` counts the first one; `None` never gives up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Retry {
@@ -128,8 +131,8 @@ impl Backoff {
         }
     }
 
-    /// The mean wait E[B] once the backoff has reached its cap: 0, b, cap, cap/2, 3cap/4 and, for decorrelated with a base far below
-    /// the cap, 0.54 cap (measured; see the test).
+    /// The mean wait E[B] once the backoff has reached its cap: 0, b, cap, cap/2, 3cap/4. That of decorrelated has no closed form and
+    /// depends on base ÷ cap (0.56 cap at 1:60); it is the mean of 20,000 waits drawn from a fixed stream, good to about 1 %.
     #[must_use]
     pub fn mean_at_cap(&self) -> Duration {
         let longest = self.longest();
@@ -137,7 +140,15 @@ impl Backoff {
             Backoff::Immediate | Backoff::Fixed { .. } | Backoff::Exponential { .. } => longest,
             Backoff::FullJitter { .. } => longest / 2,
             Backoff::EqualJitter { .. } => longest / 4 * 3,
-            Backoff::Decorrelated { .. } => longest.mul_f64(0.54),
+            Backoff::Decorrelated { .. } => {
+                let mut dice = Dice::named(0, 0, 0);
+                let (mut wait, mut sum) = (longest, Duration::ZERO);
+                for attempt in 1..=DRAWS {
+                    wait = self.wait(attempt, wait, &mut dice);
+                    sum = sum.saturating_add(wait);
+                }
+                sum / DRAWS
+            }
         }
     }
 

@@ -156,7 +156,7 @@ pub enum Action {
     /// Rider: send [`Rider::request`]. Issuer: send [`Issuer::send`]. Exactly one `Reply` follows, at once if it can't be sent. The
     /// driver gives up after `timeout`, which covers connect, head and body.
     Request { timeout: Duration },
-    /// Call back with `Timer` at this offset, or as soon after it as possible.
+    /// Call back with `Timer` at this offset, or as soon after it as possible; at once if it has passed.
     WakeAt(Timer, Offset),
     /// The timer is no longer wanted.
     Cancel(Timer),

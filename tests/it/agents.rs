@@ -1,1 +1,13 @@
-//!
+//! Agents are pure: everything they decide is tested here without a clock and without a socket.
+
+mod account;
+mod fuzz;
+mod given;
+mod hubs;
+mod issuers;
+mod plans;
+mod profiles;
+mod retry;
+mod riders;
+mod target;
+mod world;

@@ -1,0 +1,282 @@
+//! Small plans, written down in code.
+
+use rushhour::arrivals::{Piece, Schedule, Spread};
+use rushhour::plan::fault::{Disconnect, How, Trigger, TriggerKind};
+use rushhour::plan::fleet::{Reconnect, Telemetry};
+use rushhour::plan::json_path::JsonPath;
+use rushhour::plan::target::{
+    Answer, AnswerTopic, CommandSend, CommandSpec, CommandTopic, Device, Find, Journey, Method,
+    Request, Step, StepAction, Topic,
+};
+use rushhour::plan::template::JsonTemplate;
+use rushhour::plan::{HubGroup, IssuerGroup, Plan, RiderGroup, Target, Template, operation};
+use rushhour::retry::{Backoff, Retry};
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub const TAG: &str = "t1";
+
+pub fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+pub fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn text(text: &str) -> Template {
+    Template::parse(text).expect("a template")
+}
+
+fn path(text: &str) -> JsonPath {
+    JsonPath::parse(text).expect("a path")
+}
+
+/// One group of hubs, one of riders and one of issuers, for a minute.
+pub fn plan(hubs: u32) -> Plan {
+    let target = Target {
+        devices: vec![device()],
+        commands: vec![command()],
+        journeys: vec![journey()],
+        ..Target::default()
+    };
+    let mut plan = Plan {
+        profile: PathBuf::from("in-code.yaml"),
+        about: String::new(),
+        series: None,
+        seed: 42,
+        duration: seconds(60),
+        baseline: seconds(10),
+        sustain: seconds(10),
+        settle: seconds(60),
+        drain: seconds(10),
+        target,
+        hubs: vec![homes(hubs)],
+        riders: vec![commuters()],
+        issuers: vec![app()],
+        triggers: Vec::new(),
+        faults: Vec::new(),
+        steady: Vec::new(),
+        stop_if: Vec::new(),
+        expect: Vec::new(),
+        operations: Vec::new(),
+    };
+    plan.operations = operation::table(&plan.hubs, &plan.riders, &plan.issuers, &plan.target);
+    plan
+}
+
+/// The plan with a share of its hubs dropped at once.
+pub fn with_drop(mut plan: Plan, at: Duration, share: f64, away: Duration) -> Plan {
+    plan.triggers.push(Trigger {
+        name: "drop".to_owned(),
+        at,
+        lasts: Duration::ZERO,
+        kind: TriggerKind::Disconnect(Disconnect {
+            group: 0,
+            share,
+            within: Duration::ZERO,
+            by: How::Reset,
+            away,
+        }),
+    });
+    plan
+}
+
+pub fn even(per_second: f64, lasts: Duration) -> Schedule {
+    let piece = Piece {
+        from_per_second: per_second,
+        to_per_second: per_second,
+        lasts,
+    };
+    Schedule::new(Spread::Even, vec![piece])
+}
+
+pub fn full_jitter(base: Duration, cap: Duration) -> Retry {
+    Retry {
+        backoff: Backoff::FullJitter {
+            base,
+            cap,
+            factor: 2.0,
+        },
+        attempts: None,
+    }
+}
+
+pub fn doubling(base: Duration, cap: Duration) -> Retry {
+    Retry {
+        backoff: Backoff::Exponential {
+            base,
+            cap,
+            factor: 2.0,
+        },
+        attempts: None,
+    }
+}
+
+pub fn fixed(every: Duration, attempts: u32) -> Retry {
+    Retry {
+        backoff: Backoff::Fixed { every },
+        attempts: Some(attempts),
+    }
+}
+
+fn homes(count: u32) -> HubGroup {
+    HubGroup {
+        name: "homes".to_owned(),
+        device: 0,
+        count,
+        connect_over: seconds(10),
+        keep_alive: seconds(30),
+        timeout: seconds(5),
+        telemetry: Some(Telemetry {
+            every: seconds(20),
+            bytes: 40,
+        }),
+        actuation: millis(150),
+        reconnect: Reconnect {
+            retry: full_jitter(seconds(1), seconds(15)),
+            first: seconds(5),
+            healthy_after: seconds(10),
+        },
+    }
+}
+
+fn device() -> Device {
+    Device {
+        name: "hub".to_owned(),
+        shards: vec![("one".to_owned(), text("mqtt://127.0.0.1:1883"))],
+        find: Find::Balancer,
+        client_id: text("<serial>"),
+        username: None,
+        password: None,
+        clean_start: true,
+        telemetry: Some(Topic {
+            topic: text("d/<serial>/state"),
+            qos: 0,
+        }),
+        command: Some(CommandTopic {
+            topic: text("d/<serial>/cmd"),
+            qos: 1,
+            id: path("$.id"),
+        }),
+        answer: Some(AnswerTopic {
+            topic: text("d/<serial>/evt"),
+            qos: 1,
+            json: JsonTemplate::Map(vec![(
+                "id".to_owned(),
+                JsonTemplate::Text(text("<command>")),
+            )]),
+        }),
+    }
+}
+
+fn command() -> CommandSpec {
+    let request = request(
+        Method::Post,
+        "http://127.0.0.1:80/v1/hubs/<serial>/commands",
+        Answer {
+            ok: vec![202],
+            expired: vec![410],
+            declined: [(409, "busy".to_owned())].into(),
+            ..Answer::default()
+        },
+    );
+    CommandSpec {
+        name: "switch".to_owned(),
+        to: 0,
+        send: CommandSend::Http(request),
+    }
+}
+
+pub fn request(method: Method, url: &str, answer: Answer) -> Request {
+    Request {
+        method,
+        url: text(url),
+        headers: vec![("Idempotency-Key".to_owned(), text("<intent>"))],
+        bearer: None,
+        json: None,
+        answer,
+    }
+}
+
+/// near (keeps a bike, or ends), unlock (may be taken), a ride, and the return.
+pub fn journey() -> Journey {
+    let keep = |name: &str, path: &str| vec![(name.to_owned(), self::path(path))];
+    let step = |name: &str, action| Step {
+        name: name.to_owned(),
+        action,
+    };
+    let near = Answer {
+        keep: keep("bike", "$.bikes[0].id"),
+        or_end: Some("no-bike".to_owned()),
+        ..Answer::default()
+    };
+    let unlock = Answer {
+        ok: vec![202],
+        declined: [(409, "taken".to_owned())].into(),
+        keep: keep("trip", "$.trip_id"),
+        ..Answer::default()
+    };
+    let base = "http://127.0.0.1:80/v1";
+    Journey {
+        name: "unlock-and-ride".to_owned(),
+        steps: vec![
+            step(
+                "near",
+                StepAction::Request(request(
+                    Method::Get,
+                    &format!("{base}/near?rider=<rider>"),
+                    near,
+                )),
+            ),
+            step(
+                "unlock",
+                StepAction::Request(request(
+                    Method::Post,
+                    &format!("{base}/bikes/<bike>/unlock"),
+                    unlock,
+                )),
+            ),
+            step(
+                "ride",
+                StepAction::Think {
+                    low: seconds(3),
+                    high: seconds(9),
+                },
+            ),
+            step(
+                "return",
+                StepAction::Request(request(
+                    Method::Post,
+                    &format!("{base}/trips/<trip>/end"),
+                    Answer::default(),
+                )),
+            ),
+        ],
+    }
+}
+
+fn commuters() -> RiderGroup {
+    RiderGroup {
+        name: "commuters".to_owned(),
+        journey: 0,
+        arrivals: even(5.0, seconds(60)),
+        timeout: seconds(5),
+        retry: fixed(seconds(2), 4),
+        max_in_flight: 1000,
+    }
+}
+
+fn app() -> IssuerGroup {
+    IssuerGroup {
+        name: "app".to_owned(),
+        command: 0,
+        to: 0,
+        arrivals: even(4.0, seconds(60)),
+        in_time: seconds(2),
+        ttl: seconds(30),
+        timeout: seconds(5),
+        retry: fixed(seconds(2), 4),
+        max_in_flight: 1000,
+    }
+}

@@ -1,0 +1,102 @@
+//! Whole plans in virtual time: whatever the target does, the accounts add up, and the same seed tells the same story.
+
+use super::plans::{plan, seconds, with_drop};
+use super::target::Target;
+use super::world::{World, at};
+use rushhour::event::{AgentKind, CommandStep, Event, HubChange, Outcome};
+use std::time::Duration;
+
+fn commands(world: &World, wanted: CommandStep) -> usize {
+    let is = |event: &Event| matches!(event, Event::Command { step, .. } if *step == wanted);
+    world.told.iter().filter(|(_, event)| is(event)).count()
+}
+
+#[test]
+fn against_a_healthy_target_everything_succeeds() {
+    let world = World::run(plan(50), Target::healthy(1));
+    let failures: Vec<_> = world
+        .told
+        .iter()
+        .filter(|(_, event)| matches!(event, Event::Finished { outcome, .. } if *outcome != Outcome::Ok))
+        .collect();
+    assert!(failures.is_empty(), "{failures:?}");
+    assert_eq!(world.changes(HubChange::Connected).len(), 50);
+    assert_eq!(
+        world.changes(HubChange::Left).len(),
+        50,
+        "told to stop at the end"
+    );
+    assert!(world.changes(HubChange::Lost).is_empty());
+    for step in [
+        CommandStep::Due,
+        CommandStep::Accepted,
+        CommandStep::Delivered,
+        CommandStep::Acknowledged,
+    ] {
+        assert_eq!(commands(&world, step), 240, "{step:?}: 4/s for 60 s");
+    }
+    // 5/s for 60 s make 300 journeys of three requests; each command is one.
+    let by_riders = world
+        .requests
+        .iter()
+        .filter(|(_, id, _)| id.kind == AgentKind::Rider)
+        .count();
+    assert_eq!((by_riders, world.requests.len()), (900, 1140));
+    let (started, finished, unfinished) = world.sums();
+    assert_eq!(started, finished + unfinished);
+}
+
+/// The account of every agent is checked with every event, and at the end nothing may be under way: see `account` and `world`.
+#[test]
+fn against_an_unreliable_target_every_account_adds_up() {
+    for seed in 0..8 {
+        let mut plan = with_drop(plan(40), seconds(20), 0.5, seconds(3));
+        plan.seed = seed;
+        let world = World::run(plan, Target::unreliable(seed));
+        let (started, finished, unfinished) = world.sums();
+        assert_eq!(started, finished + unfinished);
+        assert!(
+            finished > 1000 && unfinished > 0,
+            "{finished} finished, {unfinished} not"
+        );
+        assert_eq!(commands(&world, CommandStep::Due), 240);
+    }
+}
+
+#[test]
+fn the_same_seed_tells_the_same_story_and_another_seed_another() {
+    let story = |seed| {
+        let mut plan = with_drop(plan(40), seconds(20), 0.5, Duration::ZERO);
+        plan.seed = seed;
+        World::run(plan, Target::unreliable(7)).told
+    };
+    assert_eq!(story(1), story(1));
+    assert_ne!(story(1), story(2));
+}
+
+#[test]
+fn all_return_after_a_mass_drop_although_half_the_attempts_fail() {
+    let mut target = Target::healthy(3);
+    target.connect = Box::new(|_, dice| {
+        if dice.below(2) == 0 {
+            super::target::Connect::Fails(Outcome::Unreachable)
+        } else {
+            super::target::Connect::Works
+        }
+    });
+    let mut world = World::new(
+        with_drop(plan(2000), seconds(20), 1.0, Duration::ZERO),
+        target,
+    );
+    world.run_until(at(20));
+    assert_eq!(
+        world.connected(),
+        0,
+        "all are dropped in the same microsecond"
+    );
+    // 5 s for the first reconnect; a hub that has failed k times has waited at most 1 + 2 + 4 + 8 + 15·(k − 4) s, and of 2000 hubs
+    // that fail half of the time one in a million fails 31 times.
+    world.run_until(at(20 + 5 + 15 + 27 * 15));
+    assert_eq!(world.connected(), 2000);
+    world.stop();
+}
