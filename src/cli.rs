@@ -6,6 +6,7 @@ use crate::chaos::heal::HealArguments;
 use crate::chaos::proxy::ProxyArguments;
 use crate::chaos::watchdog::WatchdogArguments;
 use crate::chaos::{heal, proxy, watchdog};
+use crate::lab::{self, LabArguments, PartArguments};
 use crate::run::ending::Ending;
 use crate::run::{self, RunArguments};
 use clap::{Parser, Subcommand};
@@ -24,6 +25,11 @@ enum Command {
     Check(RunArguments),
     /// Undo what a dead run left behind, from its journal alone.
     Heal(HealArguments),
+    /// Start the embedded target and keep it until Ctrl-C.
+    Lab(LabArguments),
+    /// One process of the embedded target.
+    #[command(hide = true)]
+    LabPart(PartArguments),
     /// Carry links, so that faults can be put on them.
     Proxy(ProxyArguments),
     /// Heal after a run that is killed.
@@ -49,6 +55,8 @@ pub fn main() -> u8 {
     match arguments.command {
         Command::Check(arguments) => run::check(&arguments).code(),
         Command::Heal(arguments) => heal::run(&arguments),
+        Command::Lab(arguments) => lab::run(arguments),
+        Command::LabPart(arguments) => lab::part(arguments),
         Command::Proxy(arguments) => proxy::run(arguments),
         Command::Watchdog(arguments) => watchdog::run(&arguments),
     }

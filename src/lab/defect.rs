@@ -1,0 +1,82 @@
+//! The defects of the postmortems as switches: which there are, and whether each is on.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// One defect that can be switched on and off while the lab runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Defect {
+    /// Hubs are authenticated and re-checked by a query to the database, through the pool that commands use
+    /// (2026-07-24).
+    AuthFromDatabase,
+    /// A check that takes longer than `auth_expires_after_ms` counts as an expired session: the shard closes the
+    /// connection (2026-07-24).
+    SlowAuthExpiresSession,
+    /// Commands are accepted and stored, and never handed to a hub: the proof that a verdict notices.
+    AcceptsAndForgets,
+}
+
+/// A name that no defect has.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no defect `{name}`; known are {}", names())]
+pub struct UnknownDefect {
+    name: String,
+}
+
+impl Defect {
+    /// Every defect.
+    pub const ALL: [Defect; 3] = [
+        Defect::AuthFromDatabase,
+        Defect::SlowAuthExpiresSession,
+        Defect::AcceptsAndForgets,
+    ];
+
+    /// The name by which it is switched.
+    pub fn name(self) -> &'static str {
+        match self {
+            Defect::AuthFromDatabase => "auth-from-database",
+            Defect::SlowAuthExpiresSession => "slow-auth-expires-session",
+            Defect::AcceptsAndForgets => "accepts-and-forgets",
+        }
+    }
+}
+
+fn names() -> String {
+    Defect::ALL.map(|defect| format!("`{defect}`")).join(", ")
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+impl FromStr for Defect {
+    type Err = UnknownDefect;
+
+    fn from_str(name: &str) -> Result<Defect, UnknownDefect> {
+        Defect::ALL
+            .into_iter()
+            .find(|defect| defect.name() == name)
+            .ok_or_else(|| UnknownDefect {
+                name: name.to_owned(),
+            })
+    }
+}
+
+/// Which defects are on.
+#[derive(Debug, Default)]
+pub struct Switches([AtomicBool; Defect::ALL.len()]);
+
+impl Switches {
+    /// Whether the defect is on now.
+    pub fn is_on(&self, defect: Defect) -> bool {
+        self.0[defect as usize].load(Ordering::Relaxed)
+    }
+
+    /// Switches the defect on or off.
+    pub fn set(&self, defect: Defect, on: bool) {
+        self.0[defect as usize].store(on, Ordering::Relaxed);
+    }
+}

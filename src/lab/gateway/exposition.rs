@@ -1,0 +1,237 @@
+//! `/metrics` in Prometheus' text form, on a thread and a port of its own: it answers when nothing else does.
+//!
+//! The pool's metrics have the names of OpenTelemetry's database conventions in Prometheus' spelling.
+
+use super::Gateway;
+use super::counts::Count;
+use super::pool::Endpoint;
+use crate::lab::PartError;
+use crate::lab::listen;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::{Router, routing};
+use std::fmt::{Display, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The pool's name in its metrics.
+const POOL: &str = "db_client_connection_pool_name=\"lab\"";
+
+/// Serves `/metrics` on a thread of its own until the process ends.
+///
+/// # Errors
+/// If the port can't be listened on.
+pub fn start(gateway: Arc<Gateway>, port: u16) -> Result<(), PartError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let listener = {
+        let _inside = runtime.enter();
+        listen::listen(port)?
+    };
+    std::thread::spawn(move || {
+        let routes = Router::new()
+            .route("/metrics", routing::get(metrics))
+            .with_state(gateway);
+        // It serves until the process ends.
+        let _ = runtime.block_on(async { axum::serve(listener, routes).await });
+    });
+    Ok(())
+}
+
+async fn metrics(State(gateway): State<Arc<Gateway>>) -> Response {
+    (
+        [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
+        text(&gateway),
+    )
+        .into_response()
+}
+
+fn text(gateway: &Gateway) -> String {
+    let mut page = Page(String::new());
+    pool(gateway, &mut page);
+    shards(gateway, &mut page);
+    commands(gateway, &mut page);
+    page.0
+}
+
+/// A text that grows family by family.
+struct Page(String);
+
+impl Page {
+    fn family(&mut self, name: &str, kind: &str, about: &str) {
+        self.line(format_args!("# HELP {name} {about}"));
+        self.line(format_args!("# TYPE {name} {kind}"));
+    }
+
+    fn sample(&mut self, name: &str, labels: impl Display, value: impl Display) {
+        self.line(format_args!("{name}{{{labels}}} {value}"));
+    }
+
+    fn line(&mut self, line: impl Display) {
+        writeln!(self.0, "{line}").expect("a string takes any text");
+    }
+}
+
+fn pool(gateway: &Gateway, page: &mut Page) {
+    let pool = &gateway.pool;
+    let counts = &pool.counts;
+    let name = "db_client_connection_wait_time_seconds";
+    page.family(
+        name,
+        "histogram",
+        "Time that requests waited for a connection, those without success included.",
+    );
+    // Read first: a wait that ends meanwhile may be in the buckets and not in the count, never the other way round.
+    let seen = pool.waits.seen();
+    for (bound, count) in pool.waits.cumulative() {
+        let bound = if bound.is_finite() {
+            bound.to_string()
+        } else {
+            "+Inf".to_owned()
+        };
+        page.sample(
+            &format!("{name}_bucket"),
+            format_args!("{POOL},le=\"{bound}\""),
+            count,
+        );
+    }
+    page.sample(&format!("{name}_sum"), POOL, seen.sum_us as f64 / 1e6);
+    page.sample(&format!("{name}_count"), POOL, seen.count);
+    let name = "db_client_connection_pending_requests";
+    page.family(name, "gauge", "Requests that wait for a connection now.");
+    page.sample(name, POOL, counts.waiting.load(Ordering::Relaxed));
+    let name = "db_client_connection_count";
+    page.family(name, "gauge", "Connections by state.");
+    for (state, count) in [("used", pool.in_use()), ("idle", pool.idle_count())] {
+        page.sample(
+            name,
+            format_args!("{POOL},state=\"{state}\",db_client_connection_state=\"{state}\""),
+            count,
+        );
+    }
+    let name = "db_client_connection_max";
+    page.family(name, "gauge", "Connections that the pool may have.");
+    page.sample(name, POOL, pool.size());
+    pool_counters(gateway, page);
+}
+
+fn pool_counters(gateway: &Gateway, page: &mut Page) {
+    let counts = &gateway.pool.counts;
+    for (name, about, count) in [
+        (
+            "db_client_connection_timeouts_total",
+            "Waits that ended by the acquire timeout.",
+            &counts.timeouts,
+        ),
+        (
+            "lab_pool_refused_total",
+            "Requests refused at once because the queue was full.",
+            &counts.refused,
+        ),
+        (
+            "lab_pool_opened_total",
+            "Connections opened.",
+            &counts.opened,
+        ),
+        (
+            "lab_pool_failed_opens_total",
+            "Connections that could not be opened.",
+            &counts.failed_opens,
+        ),
+        ("lab_pool_lost_total", "Connections lost.", &counts.lost),
+    ] {
+        page.family(name, "counter", about);
+        page.sample(name, POOL, count.load(Ordering::Relaxed));
+    }
+    let name = "lab_pool_acquires_total";
+    page.family(name, "counter", "Connections acquired, by what for.");
+    for endpoint in Endpoint::ALL {
+        let count = counts.acquires[endpoint as usize].load(Ordering::Relaxed);
+        page.sample(
+            name,
+            format_args!("{POOL},endpoint=\"{}\"", endpoint.name()),
+            count,
+        );
+    }
+}
+
+fn shards(gateway: &Gateway, page: &mut Page) {
+    let sessions = gateway.presence.sessions();
+    let counted = gateway.counts.shards();
+    page.family("lab_sessions", "gauge", "Hubs connected, by shard.");
+    for number in 1..=gateway.shards {
+        let count = sessions.get(&number).copied().unwrap_or(0);
+        page.sample(
+            "lab_sessions",
+            format_args!("shard=\"shard-{number}\""),
+            count,
+        );
+    }
+    page.family("lab_connects_total", "counter", "Sessions begun, by shard.");
+    for number in 1..=gateway.shards {
+        let count = counted.get(&number).map_or(0, |counts| counts.connects);
+        page.sample(
+            "lab_connects_total",
+            format_args!("shard=\"shard-{number}\""),
+            count,
+        );
+    }
+    for (name, about) in [
+        (
+            "lab_disconnects_total",
+            "Sessions ended, by shard and cause.",
+        ),
+        (
+            "lab_refused_connects_total",
+            "Connects turned away, by shard and cause.",
+        ),
+    ] {
+        page.family(name, "counter", about);
+        for (number, counts) in &counted {
+            let causes = if name == "lab_disconnects_total" {
+                &counts.disconnects
+            } else {
+                &counts.refused
+            };
+            for (cause, count) in causes {
+                let cause = serde_json::to_value(cause).unwrap_or_default();
+                page.sample(
+                    name,
+                    format_args!("shard=\"shard-{number}\",cause={cause}"),
+                    count,
+                );
+            }
+        }
+    }
+}
+
+fn commands(gateway: &Gateway, page: &mut Page) {
+    let stages = gateway.book.stages();
+    page.family(
+        "lab_dispatch_queue_depth",
+        "gauge",
+        "Commands that stand in the dispatch queue.",
+    );
+    page.line(format_args!(
+        "lab_dispatch_queue_depth {}",
+        stages.queued + stages.parked
+    ));
+    page.family("lab_commands", "gauge", "Commands on their way, by state.");
+    for (state, count) in [
+        ("storing", stages.storing),
+        ("queued", stages.queued),
+        ("waiting", stages.waiting),
+        ("parked", stages.parked),
+        ("sent", stages.sent),
+        ("delivered", stages.delivered),
+    ] {
+        page.sample("lab_commands", format_args!("state=\"{state}\""), count);
+    }
+    for count in Count::ALL {
+        let name = format!("lab_{}_total", count.name());
+        page.family(&name, "counter", "Counted from the gateway's start.");
+        page.line(format_args!("{name} {}", gateway.counts.get(count)));
+    }
+}

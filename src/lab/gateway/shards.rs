@@ -1,0 +1,194 @@
+//! The gateway's end of the links to the shards, and what follows from what shards tell.
+
+use super::Gateway;
+use super::counts::Count;
+use crate::lab::messages::{self, Cause, ToGateway, ToShard};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::io::BufReader;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+/// Room for what a shard is told; a shard always reads, so it fills only for moments.
+const LINK_QUEUE: usize = 10_000;
+
+/// The links that stand.
+#[derive(Debug, Default)]
+pub struct Links {
+    standing: Mutex<BTreeMap<u16, Link>>,
+    numbers: AtomicU64,
+}
+
+#[derive(Debug, Clone)]
+struct Link {
+    number: u64,
+    messages: mpsc::Sender<ToShard>,
+}
+
+impl Links {
+    fn standing(&self) -> MutexGuard<'_, BTreeMap<u16, Link>> {
+        self.standing
+            .lock()
+            .expect("nobody panics while holding it")
+    }
+
+    /// Number of shards that are linked.
+    pub fn count(&self) -> usize {
+        self.standing().len()
+    }
+
+    /// Whether the shard is linked.
+    pub fn has(&self, shard: u16) -> bool {
+        self.standing().contains_key(&shard)
+    }
+
+    /// Tells a shard something at once; false if it is not linked or its queue is full.
+    pub fn try_tell(&self, shard: u16, message: ToShard) -> bool {
+        self.standing()
+            .get(&shard)
+            .is_some_and(|link| link.messages.try_send(message).is_ok())
+    }
+
+    /// Tells every linked shard.
+    pub async fn tell_all(&self, message: &ToShard) {
+        let links: Vec<Link> = self.standing().values().cloned().collect();
+        for link in links {
+            let _ = link.messages.send(message.clone()).await;
+        }
+    }
+
+    fn put(&self, shard: u16, messages: mpsc::Sender<ToShard>) -> u64 {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        self.standing().insert(shard, Link { number, messages });
+        number
+    }
+
+    /// Takes the link away; false if a newer one stands.
+    fn remove(&self, shard: u16, number: u64) -> bool {
+        let mut standing = self.standing();
+        let is_it = standing
+            .get(&shard)
+            .is_some_and(|link| link.number == number);
+        if is_it {
+            standing.remove(&shard);
+        }
+        is_it
+    }
+}
+
+/// Takes links for ever.
+pub async fn accept(gateway: Arc<Gateway>, listener: TcpListener) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                tokio::spawn(serve(Arc::clone(&gateway), stream));
+            }
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
+
+async fn serve(gateway: Arc<Gateway>, stream: TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let (incoming, outgoing) = stream.into_split();
+    let (mut lines, mut line) = (BufReader::new(incoming), Vec::new());
+    let Some(ToGateway::Hello { shard }) = messages::next(&mut lines, &mut line).await else {
+        return;
+    };
+    let (answers, queue) = mpsc::channel(LINK_QUEUE);
+    tokio::spawn(messages::write_all(queue, outgoing));
+    let _ = answers.send(gateway.expiry()).await;
+    // What an earlier link of this shard said is not true any more.
+    gateway.shard_lost(shard);
+    let number = gateway.links.put(shard, answers.clone());
+    while let Some(message) = messages::next(&mut lines, &mut line).await {
+        gateway.hear(shard, message, &answers).await;
+    }
+    if gateway.links.remove(shard, number) {
+        gateway.shard_lost(shard);
+    }
+}
+
+impl Gateway {
+    async fn hear(
+        self: &Arc<Self>,
+        shard: u16,
+        message: ToGateway,
+        answers: &mpsc::Sender<ToShard>,
+    ) {
+        match message {
+            ToGateway::Hello { .. } => {}
+            ToGateway::Check { request, serial } => self.check(request, serial, answers).await,
+            ToGateway::Opened { serial, generation } => self.opened(shard, &serial, generation),
+            ToGateway::Listening { serial, generation } => {
+                if self.presence.listening(&serial, generation) {
+                    self.book.hub_back(&serial);
+                }
+            }
+            ToGateway::Closed {
+                serial,
+                generation,
+                cause,
+            } => {
+                if self.presence.closed(&serial, generation) {
+                    self.count_end(shard, cause);
+                }
+                self.session_lost(&serial, generation);
+            }
+            ToGateway::Refused { cause } => {
+                self.counts.of_shard(shard, |counts| {
+                    *counts.refused.entry(cause).or_default() += 1
+                });
+            }
+            ToGateway::Delivered { command } => {
+                if self.book.delivered(&command) {
+                    self.counts.add(Count::CommandsDelivered);
+                }
+            }
+            ToGateway::Undelivered { command } => self.book.undelivered(&command),
+            ToGateway::Answer { serial, payload } => self.answered(&serial, &payload),
+            ToGateway::State { .. } => self.counts.add(Count::StatesReported),
+        }
+    }
+
+    fn opened(&self, shard: u16, serial: &str, generation: u64) {
+        let Some(replaced) = self.presence.opened(serial, shard, generation) else {
+            // A later session of the hub stands on another shard: this one is the old one.
+            self.links.try_tell(shard, close(serial, generation));
+            return;
+        };
+        self.counts.of_shard(shard, |counts| counts.connects += 1);
+        if let Some(old) = replaced {
+            self.count_end(old.shard, Cause::Takeover);
+            if old.shard != shard {
+                self.links
+                    .try_tell(old.shard, close(serial, old.generation));
+            }
+            self.session_lost(serial, old.generation);
+        }
+    }
+
+    fn count_end(&self, shard: u16, cause: Cause) {
+        self.counts.of_shard(shard, |counts| {
+            *counts.disconnects.entry(cause).or_default() += 1
+        });
+    }
+
+    /// The shard is gone, and every session on it.
+    fn shard_lost(&self, shard: u16) {
+        for (serial, generation) in self.presence.shard_lost(shard) {
+            self.count_end(shard, Cause::ShardLost);
+            self.session_lost(&serial, generation);
+        }
+    }
+}
+
+fn close(serial: &str, generation: u64) -> ToShard {
+    ToShard::Close {
+        serial: serial.to_owned(),
+        generation,
+        cause: Cause::Takeover,
+    }
+}

@@ -1,0 +1,171 @@
+//! The lab's settings: sizes and times of the small system, by name.
+//!
+//! The defaults scale the pool of the outages down to a laptop: 10 connections at 10 ms a query serve 1000 queries
+//! a second, so that a thousand or two hubs are to this pool what millions were to the real one.
+
+use serde::{Deserialize, Serialize};
+
+/// Everything that `--set NAME=VALUE` can change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    pub pool_size: u64,
+    pub pool_queue: u64,
+    pub acquire_timeout_ms: u64,
+    pub query_timeout_ms: u64,
+    pub service_ms: u64,
+    pub database_parallelism: u64,
+    pub dispatch_workers: u64,
+    pub dispatch_queue: u64,
+    pub auth_expires_after_ms: u64,
+    pub bikes: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            pool_size: 10,
+            pool_queue: 4096,
+            acquire_timeout_ms: 5000,
+            query_timeout_ms: 10_000,
+            service_ms: 10,
+            database_parallelism: 64,
+            dispatch_workers: 8,
+            dispatch_queue: 20_000,
+            auth_expires_after_ms: 100,
+            bikes: 2000,
+        }
+    }
+}
+
+/// One setting: its name, its range, what it means, and where it stands.
+struct Setting {
+    name: &'static str,
+    range: std::ops::RangeInclusive<u64>,
+    about: &'static str,
+    place: fn(&mut Settings) -> &mut u64,
+}
+
+const KNOWN: [Setting; 10] = [
+    Setting {
+        name: "pool_size",
+        range: 1..=1000,
+        about: "connections to the database",
+        place: |all| &mut all.pool_size,
+    },
+    Setting {
+        name: "pool_queue",
+        range: 0..=1_000_000,
+        about: "requests that may wait for a connection; one more is refused at once",
+        place: |all| &mut all.pool_queue,
+    },
+    Setting {
+        name: "acquire_timeout_ms",
+        range: 1..=600_000,
+        about: "longest wait for a connection",
+        place: |all| &mut all.acquire_timeout_ms,
+    },
+    Setting {
+        name: "query_timeout_ms",
+        range: 1..=600_000,
+        about: "longest wait for the answer to a query; the connection is given up then",
+        place: |all| &mut all.query_timeout_ms,
+    },
+    Setting {
+        name: "service_ms",
+        range: 0..=60_000,
+        about: "time that every query takes in the database, beside its own",
+        place: |all| &mut all.service_ms,
+    },
+    Setting {
+        name: "database_parallelism",
+        range: 1..=10_000,
+        about: "queries that the embedded database serves at the same time",
+        place: |all| &mut all.database_parallelism,
+    },
+    Setting {
+        name: "dispatch_workers",
+        range: 1..=1000,
+        about: "workers that hand commands to shards",
+        place: |all| &mut all.dispatch_workers,
+    },
+    Setting {
+        name: "dispatch_queue",
+        range: 1..=1_000_000,
+        about: "commands that may stand in the dispatch queue; one more is refused at once",
+        place: |all| &mut all.dispatch_queue,
+    },
+    Setting {
+        name: "auth_expires_after_ms",
+        range: 1..=600_000,
+        about: "with slow-auth-expires-session: a check that takes longer ends the connection",
+        place: |all| &mut all.auth_expires_after_ms,
+    },
+    Setting {
+        name: "bikes",
+        range: 1..=1_000_000,
+        about: "bikes that riders can find",
+        place: |all| &mut all.bikes,
+    },
+];
+
+/// A `--set` that can't be followed.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingError {
+    #[error("`--set {text}`: write it as NAME=VALUE, for example `--set pool_size=20`")]
+    Form { text: String },
+    #[error(
+        "`--set {text}`: there is no setting `{name}`; known are\n{}",
+        catalogue()
+    )]
+    Unknown { text: String, name: String },
+    #[error("`--set {text}`: {name} takes a whole number from {low} to {high}")]
+    Value {
+        text: String,
+        name: &'static str,
+        low: u64,
+        high: u64,
+    },
+}
+
+fn catalogue() -> String {
+    let mut defaults = Settings::default();
+    let lines = KNOWN.map(|setting| {
+        let default = *(setting.place)(&mut defaults);
+        format!("  {} ({default}): {}", setting.name, setting.about)
+    });
+    lines.join("\n")
+}
+
+impl Settings {
+    /// The defaults with each `NAME=VALUE` applied.
+    ///
+    /// # Errors
+    /// The first text that isn't of that form, names no setting, or has a value outside the setting's range.
+    pub fn with(texts: &[String]) -> Result<Settings, SettingError> {
+        let mut settings = Settings::default();
+        for text in texts {
+            let (name, value) = text
+                .split_once('=')
+                .ok_or_else(|| SettingError::Form { text: text.clone() })?;
+            let setting = KNOWN
+                .iter()
+                .find(|setting| setting.name == name)
+                .ok_or_else(|| SettingError::Unknown {
+                    text: text.clone(),
+                    name: name.to_owned(),
+                })?;
+            let value = value
+                .replace('_', "")
+                .parse()
+                .ok()
+                .filter(|value| setting.range.contains(value));
+            *(setting.place)(&mut settings) = value.ok_or_else(|| SettingError::Value {
+                text: text.clone(),
+                name: setting.name,
+                low: *setting.range.start(),
+                high: *setting.range.end(),
+            })?;
+        }
+        Ok(settings)
+    }
+}

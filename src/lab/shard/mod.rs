@@ -1,0 +1,60 @@
+//! One MQTT shard: a small MQTT 3.1.1 broker for hubs, in its own process, with a link to the gateway.
+//!
+//! It serves QoS 0 and 1 and clean sessions; it keeps nothing for clients that are away, retains nothing and sends no
+//! wills.
+
+mod broker;
+mod link;
+mod session;
+
+use super::messages::ChildSays;
+use super::{PartError, lifeline, listen};
+use broker::Broker;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// What the supervisor decided for a shard.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Configuration {
+    /// From 1.
+    pub number: u16,
+    /// Where hubs connect.
+    pub port: u16,
+    /// Where the gateway takes links of shards.
+    pub gateway: u16,
+}
+
+/// Room for what sessions tell the gateway; when it is full, sessions wait.
+const LINK_QUEUE: usize = 10_000;
+
+/// Runs the shard until its supervisor ends.
+///
+/// # Errors
+/// If its port can't be listened on.
+pub fn run(configuration: Configuration) -> Result<(), PartError> {
+    lifeline::tie(|_| {});
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(serve(configuration))
+}
+
+async fn serve(configuration: Configuration) -> Result<(), PartError> {
+    let _interrupts = lifeline::ignore_interrupts();
+    let listener = listen::listen(configuration.port)?;
+    let (to_gateway, messages) = mpsc::channel(LINK_QUEUE);
+    let broker = Arc::new(Broker::new(to_gateway));
+    tokio::spawn(link::keep(configuration, Arc::clone(&broker), messages));
+    lifeline::say(&ChildSays::Listening);
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                tokio::spawn(session::serve(stream, Arc::clone(&broker)));
+            }
+            // Out of file descriptors: those who wait in the backlog may still get their turn.
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
