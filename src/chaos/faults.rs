@@ -9,7 +9,7 @@ use super::latency::{Latency, Wanted};
 use super::links::Links;
 use super::operate::Operate;
 use super::state::StateDirectory;
-use super::undo::{BUDGET, Undo};
+use super::undo::Undo;
 use super::watchdog::Watchdog;
 use crate::event::{Event, Mark, MarkId, MarkPhase, Offset, Sink};
 use crate::net::clock::Clock;
@@ -35,6 +35,8 @@ pub struct Setup {
     pub links: Arc<Links>,
     pub journal: Arc<Journal>,
     pub state: StateDirectory,
+    /// How long undoing one fault is tried before it counts as failed; [`BUDGET`](super::undo::BUDGET) unless there is a reason.
+    pub undo_budget: Duration,
     pub sink: Sink,
 }
 
@@ -44,7 +46,7 @@ pub struct Faults {
     tasks: JoinSet<()>,
     stop: watch::Sender<bool>,
     watchdog: Option<Watchdog>,
-    all_undone: bool,
+    ended: bool,
 }
 
 impl Faults {
@@ -77,7 +79,7 @@ impl Faults {
             tasks,
             stop,
             watchdog,
-            all_undone: false,
+            ended: false,
         })
     }
 
@@ -90,15 +92,8 @@ impl Faults {
         self.stop.send_replace(true);
         // A life that panicked left its undo in the journal, where it is found below.
         while self.tasks.join_next().await.is_some() {}
-        let left = self.setup.journal.left()?;
-        let remaining = undo_left(
-            &self.setup.journal,
-            &left,
-            &self.setup.state,
-            &mut |_, _| {},
-        )
-        .await;
-        self.all_undone = remaining.is_empty();
+        let remaining = self.setup.undo_left().await?;
+        self.ended = true;
         if let Some(watchdog) = self.watchdog.take() {
             // What we could not undo, it could not either.
             if let Err(error) = watchdog.dismiss() {
@@ -112,7 +107,7 @@ impl Faults {
 impl Drop for Faults {
     /// Only a panic leads here with faults standing. Its own thread, because this one may be a runtime's.
     fn drop(&mut self) {
-        if self.all_undone || self.setup.plan.faults.is_empty() {
+        if self.ended || self.setup.plan.faults.is_empty() {
             return;
         }
         self.stop.send_replace(true);
@@ -121,19 +116,11 @@ impl Drop for Faults {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build();
-            let (Ok(runtime), Ok(left)) = (runtime, setup.journal.left()) else {
-                return;
-            };
-            for Remaining { fault, why } in runtime.block_on(undo_left(
-                &setup.journal,
-                &left,
-                &setup.state,
-                &mut |_, _| {},
-            )) {
-                eprintln!(
-                    "fault {fault} could not be undone: {why}; rushhour heal --run {}",
-                    setup.journal.run_id()
-                );
+            let remaining = runtime.map(|runtime| runtime.block_on(setup.undo_left()));
+            let Ok(Ok(remaining)) = remaining else { return };
+            for Remaining { fault, why } in remaining {
+                let run_id = setup.journal.run_id();
+                eprintln!("fault {fault} is NOT HEALED: {why}; rushhour heal --run {run_id}");
             }
         });
         // Its own panic has been printed; the watchdog heals what it left.
@@ -350,7 +337,7 @@ impl Setup {
 
     async fn undo(&self, fault: &Fault, undo: &Undo) -> Result<(), String> {
         let undone = undo
-            .carry_out(&self.state, BUDGET, &mut |step| {
+            .carry_out(&self.state, self.undo_budget, &mut |step| {
                 record_step(&self.journal, &fault.name, step)
             })
             .await;
@@ -361,6 +348,19 @@ impl Setup {
                 Err(why)
             }
         }
+    }
+
+    /// Undoes what the journal does not know as undone.
+    async fn undo_left(&self) -> Result<Vec<Remaining>, JournalError> {
+        let left = self.journal.left()?;
+        Ok(undo_left(
+            &self.journal,
+            &left,
+            &self.state,
+            self.undo_budget,
+            &mut |_, _| {},
+        )
+        .await)
     }
 
     /// What is not needed to undo a fault may fail to be written.

@@ -6,6 +6,7 @@ use super::proxy::client::{ClientError, ProxyClient, running};
 use super::state::{StateDirectory, StateError};
 use super::undo::{BUDGET, Step};
 use std::io;
+use std::time::Duration;
 
 /// Arguments of `rushhour heal`.
 #[derive(Debug, Clone, clap::Args)]
@@ -105,10 +106,16 @@ async fn heal_run(journal: &Journal, left: &Left, state: &StateDirectory) -> boo
             "run {run_id}: the journal holds a line that can't be read, so what it armed is not known: {line}"
         );
     }
-    let remaining = undo_left(journal, left, state, &mut |fault, step| match step {
-        Step::Undone(how) => println!("run {run_id}, fault {fault}: undone: {how}"),
-        Step::Verified(how) => println!("run {run_id}, fault {fault}: healed: {how}"),
-    })
+    let remaining = undo_left(
+        journal,
+        left,
+        state,
+        BUDGET,
+        &mut |fault, step| match step {
+            Step::Undone(how) => println!("run {run_id}, fault {fault}: undone: {how}"),
+            Step::Verified(how) => println!("run {run_id}, fault {fault}: healed: {how}"),
+        },
+    )
     .await;
     for Remaining { fault, why } in &remaining {
         println!("run {run_id}, fault {fault}: NOT HEALED: {why}");
@@ -121,6 +128,7 @@ pub(super) async fn undo_left(
     journal: &Journal,
     left: &Left,
     state: &StateDirectory,
+    budget: Duration,
     tell: &mut (dyn FnMut(&str, &Step) + Send),
 ) -> Vec<Remaining> {
     let mut remaining = Vec::new();
@@ -129,7 +137,7 @@ pub(super) async fn undo_left(
             tell(fault, &step);
             record_step(journal, fault, step);
         };
-        if let Err(why) = undo.carry_out(state, BUDGET, &mut record).await {
+        if let Err(why) = undo.carry_out(state, budget, &mut record).await {
             record_failure(journal, fault, &why);
             remaining.push(Remaining {
                 fault: fault.clone(),

@@ -1,1 +1,8 @@
-//!
+//! Faults done and undone: the proxy as a process, the journal, kills, healing after a death.
+
+mod delay_line;
+mod healing;
+mod journal;
+mod life;
+mod proxy;
+mod stage;

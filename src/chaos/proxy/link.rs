@@ -63,7 +63,9 @@ impl Link {
     /// Listens at the link's address.
     pub(super) async fn open(mut address: LinkAddress) -> io::Result<(Arc<Link>, TcpListener)> {
         let listener = TcpListener::bind(&address.listen).await?;
-        address.listen = listener.local_addr()?.to_string();
+        if address.listen.ends_with(":0") {
+            address.listen = listener.local_addr()?.to_string();
+        }
         let (chain, _) = watch::channel(Arc::new(Chain::default()));
         Ok((
             Arc::new(Link {

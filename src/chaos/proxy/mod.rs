@@ -14,5 +14,5 @@ mod link;
 mod process;
 pub mod wire;
 
-pub use chain::{Chain, Latency};
+pub use chain::{Chain, Direction, Latency};
 pub use process::{ProxyArguments, run};

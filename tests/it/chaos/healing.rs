@@ -1,0 +1,214 @@
+//! Healing after a death, with nothing but the journal: by `rushhour heal`, and by the watchdog.
+
+use super::stage::{Carried, PROGRAM, Stage, State, echo, round_trip, stage, state, until};
+use rushhour::chaos::journal::{Entry, Journal, open_all};
+use rushhour::chaos::kill::StartComponent;
+use rushhour::chaos::latency::RemoveLatency;
+use rushhour::chaos::process::{Pinned, of_pid_file};
+use rushhour::chaos::proxy::wire::SetLatency;
+use rushhour::chaos::request::StoredRequest;
+use rushhour::chaos::undo::Undo;
+use rushhour::chaos::watchdog::Watchdog;
+use rushhour::plan::fault::Way;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+use tokio::net::TcpStream;
+
+async fn heal(state: &State) -> Output {
+    let base = state.base.path().to_owned();
+    let heal = move || {
+        Command::new(PROGRAM)
+            .args(["heal", "--all"])
+            .env("XDG_STATE_HOME", base)
+            .output()
+            .unwrap()
+    };
+    tokio::task::spawn_blocking(heal).await.unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// Kills the stage's component as a run would, with the undo in the journal; what is left when the run dies is the journal.
+async fn kill_component(stage: &Stage, state: &State, run_id: &str) -> Journal {
+    let journal = Journal::create(&state.directory, run_id).unwrap();
+    let undo = StartComponent {
+        component: "shard-1".to_owned(),
+        pid_file: stage.pid_file.clone(),
+        port: None,
+        killed: of_pid_file(&stage.pid_file).unwrap(),
+        start: StoredRequest::of(&stage.target.operations[0].request, &stage.target).unwrap(),
+    };
+    let fault = "kill-shard".to_owned();
+    let entry = Entry::Armed {
+        fault,
+        undo: Box::new(Undo::StartComponent(undo)),
+        ends_at_ms: Some(0),
+    };
+    journal.append(entry).unwrap();
+    let process = Pinned::of_pid_file(&stage.pid_file).unwrap();
+    process.kill().unwrap();
+    process.ended(super::stage::LIMIT).await.unwrap();
+    journal
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heals_a_kill_once_and_changes_nothing_the_second_time() {
+    let (state, stage) = (state(), stage().await);
+    drop(kill_component(&stage, &state, "dead").await);
+    let first = heal(&state).await;
+    assert_eq!(first.status.code(), Some(0), "{}", said(&first));
+    assert!(
+        said(&first).contains("run dead, fault kill-shard: healed: process"),
+        "{}",
+        said(&first)
+    );
+    assert!(of_pid_file(&stage.pid_file).is_ok());
+    assert_eq!(stage.started(), 2);
+    let second = heal(&state).await;
+    assert_eq!(
+        (second.status.code(), said(&second).as_str()),
+        (Some(0), "nothing to heal\n")
+    );
+    assert_eq!(stage.started(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leaves_the_faults_of_a_live_run_alone() {
+    let (state, stage) = (state(), stage().await);
+    let journal = kill_component(&stage, &state, "alive").await;
+    let output = heal(&state).await;
+    assert!(
+        said(&output).contains("run alive is still going"),
+        "{}",
+        said(&output)
+    );
+    assert_eq!(stage.started(), 1);
+    drop(journal);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heals_a_latency_and_ends_the_proxy_when_nobody_needs_it() {
+    let carried = Carried::to(echo().await).await;
+    let mut stream = TcpStream::connect(carried.address).await.unwrap();
+    let journal = Journal::create(&carried.state.directory, "dead").unwrap();
+    let undo = RemoveLatency {
+        link: "db".to_owned(),
+        id: "dead-slow".to_owned(),
+        proxy: carried.proxy.registration().process.clone(),
+        slow_us: 100_000,
+    };
+    let entry = Entry::Armed {
+        fault: "slow".to_owned(),
+        undo: Box::new(Undo::RemoveLatency(undo)),
+        ends_at_ms: None,
+    };
+    journal.append(entry).unwrap();
+    drop(journal);
+    let order = SetLatency {
+        id: "dead-slow".to_owned(),
+        add_us: 400_000,
+        jitter_us: 0,
+        way: Way::Answers,
+        for_ms: None,
+        seed: 1,
+    };
+    carried.proxy.set_latency("db", &order).await.unwrap();
+    let first = heal(&carried.state).await;
+    assert_eq!(first.status.code(), Some(0), "{}", said(&first));
+    assert!(
+        said(&first).contains("it carries 1 connections of the target"),
+        "{}",
+        said(&first)
+    );
+    assert!(
+        round_trip(&mut stream).await.as_millis() < 400,
+        "the link is fast, and the connection stands"
+    );
+    drop(stream);
+    until("the connection has ended", || async {
+        carried.proxy.links().await.unwrap()[0].open == 0
+    })
+    .await;
+    let second = heal(&carried.state).await;
+    assert_eq!(second.status.code(), Some(0));
+    assert!(
+        said(&second).contains("which carried nothing"),
+        "{}",
+        said(&second)
+    );
+    assert!(!carried.proxy.registration().process.runs());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_that_has_ended_took_its_faults_along() {
+    let carried = Carried::to(echo().await).await;
+    let proxy = carried.proxy.registration().process.clone();
+    let undo = Undo::RemoveLatency(RemoveLatency {
+        link: "db".to_owned(),
+        id: "gone".to_owned(),
+        proxy: proxy.clone(),
+        slow_us: 1,
+    });
+    super::stage::end_by_force(proxy.pid);
+    until("the proxy has ended", || async { !proxy.runs() }).await;
+    let mut steps = Vec::new();
+    let healed = undo
+        .carry_out(&carried.state.directory, super::stage::LIMIT, &mut |step| {
+            steps.push(step)
+        })
+        .await;
+    assert!(
+        healed
+            .unwrap()
+            .contains("has ended, and its faults with it")
+    );
+    assert_eq!(steps.len(), 1, "there was nothing to undo");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_healed_is_named_with_exit_code_5() {
+    let state = state();
+    let journal = Journal::create(&state.directory, "dead").unwrap();
+    let path = journal.path().to_owned();
+    drop(journal);
+    let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
+    file.write_all(b"{\"at_ms\":1,\"entry\":{\"armed\":\n")
+        .unwrap();
+    let output = heal(&state).await;
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    assert!(said(&output).contains("run dead: the journal holds a line that can't be read"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_watchdog_heals_after_a_run_that_was_killed_and_only_then() {
+    let (state, stage) = (state(), stage().await);
+    let journal = kill_component(&stage, &state, "run-1").await;
+    let watchdog = Watchdog::start(super::stage::program(), &state.directory, "run-1").unwrap();
+    watchdog.dismiss().unwrap();
+    assert_eq!(
+        stage.started(),
+        1,
+        "the run said that it had undone everything"
+    );
+    // A run's death closes the pipe and lets go of the journal, in whatever order.
+    let mut orphan = Command::new(PROGRAM)
+        .args(["watchdog", "--run", "run-1"])
+        .env("XDG_STATE_HOME", state.base.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(orphan.stdin.take());
+    drop(journal);
+    until("the component runs again", || async {
+        stage.started() == 2
+    })
+    .await;
+    let status = tokio::task::spawn_blocking(move || orphan.wait().unwrap())
+        .await
+        .unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(open_all(&state.directory).unwrap(), []);
+}
