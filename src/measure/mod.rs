@@ -12,6 +12,7 @@ pub mod ledger;
 mod ledger_entry;
 pub mod live;
 pub mod marks;
+mod observation;
 pub mod phases;
 pub mod pool;
 pub mod recovery;

@@ -7,6 +7,7 @@
 pub mod expect;
 pub mod fault;
 pub mod fleet;
+mod happening;
 pub mod json_path;
 pub mod operation;
 pub mod signal;

@@ -297,14 +297,25 @@ pub struct PoolSpan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecoveryRow {
     pub mark: String,
-    /// `recovered`, `recovering`, `metastable`, `censored`, `unharmed`.
+    /// `unharmed`, `recovered`, `not recovered`, `censored`, `undecided`.
     pub outcome: String,
     /// In a sentence, with the reason.
     pub text: String,
     pub from_injection_us: Option<u64>,
     pub from_removal_us: Option<u64>,
+    pub reconnects: Option<ReconnectRow>,
     /// Each signal by itself.
     pub signals: Vec<SignalRow>,
+}
+
+/// By how much reconnects multiplied: the peak over 60 s against the quiet time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ReconnectRow {
+    pub times: f64,
+    pub baseline_per_second: f64,
+    pub peak_per_second: f64,
+    /// Reconnects beyond the baseline, for each hub of the fleet.
+    pub extra_per_hub: f64,
 }
 
 /// One signal's way back.

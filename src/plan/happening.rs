@@ -1,0 +1,102 @@
+//! What a trigger or a fault does, in a few words.
+
+use super::Plan;
+use super::fault::{FaultKind, How, TriggerKind, Way};
+use crate::event::MarkId;
+use std::time::Duration;
+
+impl Plan {
+    /// What the trigger or fault of this mark does, as reports and the dry run say it.
+    #[must_use]
+    pub fn mark_text(&self, id: MarkId) -> String {
+        let row = usize::from(id.0);
+        if let Some(trigger) = self.triggers.get(row) {
+            return self.trigger_text(&trigger.kind);
+        }
+        let fault = self.faults.get(row - self.triggers.len());
+        fault.map_or_else(String::new, |fault| self.fault_text(&fault.kind))
+    }
+
+    fn trigger_text(&self, kind: &TriggerKind) -> String {
+        match kind {
+            TriggerKind::Disconnect(disconnect) => {
+                let group = self
+                    .hubs
+                    .get(disconnect.group)
+                    .map_or("?", |group| &group.name);
+                let percent = (disconnect.share * 1000.0).round() / 10.0;
+                let mut text =
+                    format!("disconnect {percent}% of {group} by {}", how(disconnect.by));
+                if !disconnect.within.is_zero() {
+                    text.push_str(&format!(" within {}", seconds(disconnect.within)));
+                }
+                if !disconnect.away.is_zero() {
+                    text.push_str(&format!(", away for {}", seconds(disconnect.away)));
+                }
+                text
+            }
+            TriggerKind::Operate { operation } => self.operation_text(*operation),
+        }
+    }
+
+    fn fault_text(&self, kind: &FaultKind) -> String {
+        match kind {
+            FaultKind::Kill { component } => {
+                let component = self
+                    .target
+                    .components
+                    .get(*component)
+                    .map_or("?", |row| &row.name);
+                format!("kill {component}")
+            }
+            FaultKind::Latency {
+                link,
+                add,
+                jitter,
+                way,
+            } => {
+                let link = self.target.links.get(*link).map_or("?", |row| &row.name);
+                let jitter = match jitter.is_zero() {
+                    true => String::new(),
+                    false => format!(" ± {} ms", jitter.as_millis()),
+                };
+                format!(
+                    "latency on {link}: {} ms{jitter} on {}",
+                    add.as_millis(),
+                    way_text(*way)
+                )
+            }
+            FaultKind::Operate { operation } => self.operation_text(*operation),
+        }
+    }
+
+    fn operation_text(&self, row: usize) -> String {
+        let operation = self.target.operations.get(row).map_or("?", |row| &row.name);
+        format!("operate {operation}")
+    }
+}
+
+fn how(how: How) -> &'static str {
+    match how {
+        How::Disconnect => "disconnect",
+        How::Close => "close",
+        How::Reset => "reset",
+    }
+}
+
+fn way_text(way: Way) -> &'static str {
+    match way {
+        Way::Requests => "requests",
+        Way::Answers => "answers",
+        Way::Both => "both ways",
+    }
+}
+
+fn seconds(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    if seconds < 120.0 {
+        format!("{seconds}s")
+    } else {
+        format!("{}m", seconds / 60.0)
+    }
+}

@@ -1,0 +1,218 @@
+//! What probes read, and how the target recovered, as rows.
+
+use super::data::{PoolRow, PoolSpan, ReconnectRow, RecoveryRow, SignalRow};
+use super::timeline::load_seconds;
+use crate::event::Offset;
+use crate::measure::figures;
+use crate::measure::pool::PoolSeries;
+use crate::measure::recovery::{Recovery, RecoveryOutcome, SignalRecovery};
+use crate::measure::{Collector, Marks};
+use crate::plan::target::Plays;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+pub(super) fn rows(collector: &Collector, pools: &[PoolSeries]) -> Vec<PoolRow> {
+    let load = load_seconds(collector);
+    let window = Offset(load.start * 1_000_000)..Offset(load.end * 1_000_000);
+    let sources = collector.plan().target.probes.sources.iter().zip(pools);
+    let rows = sources.map(|(source, series)| {
+        let summary = series.source_summary(window.clone());
+        let is_pool = source.plays == Plays::Pool;
+        PoolRow {
+            source: source.name.clone(),
+            plays: plays(source.plays).to_owned(),
+            readings: summary.readings,
+            blind: summary.blind.share,
+            blind_longest_us: summary.blind.longest_us,
+            gaps: summary
+                .gaps
+                .iter()
+                .map(|(reason, count)| ((*reason).to_owned(), *count))
+                .collect::<BTreeMap<_, _>>(),
+            last_gap: summary.last_gap,
+            restarts: summary.restarts,
+            overall: is_pool.then(|| span("load".to_owned(), series, window.clone())),
+            spans: if is_pool {
+                mark_spans(collector, series, &window)
+            } else {
+                Vec::new()
+            },
+        }
+    });
+    rows.collect()
+}
+
+/// Before, during and after each mark: the quiet time, its begin to its end, its end to the next mark.
+fn mark_spans(collector: &Collector, series: &PoolSeries, load: &Range<Offset>) -> Vec<PoolSpan> {
+    let marks = collector.marks();
+    let mut spans = Vec::new();
+    for row in &marks.rows {
+        let Some(begin) = row.begin else { continue };
+        let end = row.end.unwrap_or(load.end);
+        let quiet =
+            Offset(begin.0.saturating_sub(micros(collector.plan().baseline))).max(load.start);
+        let mut add = |part: &str, window: Range<Offset>| {
+            if window.start < window.end {
+                spans.push(span(format!("{part} {}", row.name), series, window));
+            }
+        };
+        add("before", quiet..begin);
+        // A moment has no length: the second in which it was is looked at.
+        add(
+            "during",
+            begin..end.max(begin.after(Duration::from_secs(1))),
+        );
+        add("after", end..next_begin(marks, end).unwrap_or(load.end));
+    }
+    spans
+}
+
+fn next_begin(marks: &Marks, after: Offset) -> Option<Offset> {
+    marks
+        .rows
+        .iter()
+        .filter_map(|row| row.begin)
+        .filter(|begin| *begin > after)
+        .min()
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn span(span: String, series: &PoolSeries, window: Range<Offset>) -> PoolSpan {
+    let summary = series.summary(window);
+    PoolSpan {
+        span,
+        wait_mean_us: summary.wait.map(|wait| wait.judged_us),
+        wait_by_counters_us: summary.wait.and_then(|wait| wait.by_counters_us),
+        wait_by_little_us: summary.wait.and_then(|wait| wait.by_little_us),
+        wait_p99_us: summary.wait_p99.map(|estimate| estimate.value_us),
+        wait_p99_at_least: summary.wait_p99.is_some_and(|estimate| estimate.at_least),
+        waiting_max: summary.waiting.map(|waiting| waiting.max),
+        in_use_max: summary.in_use.map(|in_use| in_use.max),
+        max: summary.max,
+        saturation_max: summary.saturation.map(|saturation| saturation.max),
+        stalled_us: summary.stalled_us,
+        timeouts: summary.timeouts,
+        acquires: summary.acquires,
+    }
+}
+
+fn plays(plays: Plays) -> &'static str {
+    match plays {
+        Plays::Pool => "pool",
+        Plays::Queue => "queue",
+        Plays::Broker => "broker",
+        Plays::Value => "value",
+    }
+}
+
+pub(super) fn recoveries(collector: &Collector, recoveries: &[Recovery]) -> Vec<RecoveryRow> {
+    recoveries
+        .iter()
+        .map(|recovery| self::recovery(collector, recovery))
+        .collect()
+}
+
+fn recovery(collector: &Collector, recovery: &Recovery) -> RecoveryRow {
+    let clock =
+        |at: Offset| figures::clock(collector.marks().from_zero_us(at).div_euclid(1_000_000));
+    let (outcome, text) = outcome_text(&recovery.outcome, &clock);
+    let recovered = match recovery.outcome {
+        RecoveryOutcome::NotNeeded => Some((0, 0)),
+        RecoveryOutcome::Recovered {
+            from_injection_us,
+            from_removal_us,
+            ..
+        } => Some((from_injection_us, from_removal_us)),
+        _ => None,
+    };
+    let left_again = recovery
+        .left_again
+        .map(|at| format!("; left its band again at {}", clock(at)));
+    let signals = recovery.signals.iter().map(|signal| SignalRow {
+        signal: signal.name.clone(),
+        text: signal_text(signal, &clock),
+    });
+    RecoveryRow {
+        mark: collector.plan().mark_name(recovery.mark).to_owned(),
+        outcome: outcome.to_owned(),
+        text: text + &left_again.unwrap_or_default(),
+        from_injection_us: recovered.map(|(injection, _)| injection),
+        from_removal_us: recovered.map(|(_, removal)| removal),
+        reconnects: recovery.reconnects.map(|reconnects| ReconnectRow {
+            times: reconnects.times,
+            baseline_per_second: reconnects.baseline_per_second,
+            peak_per_second: reconnects.peak_per_second,
+            extra_per_hub: reconnects.extra_per_hub,
+        }),
+        signals: signals.collect(),
+    }
+}
+
+fn outcome_text(
+    outcome: &RecoveryOutcome,
+    clock: &dyn Fn(Offset) -> String,
+) -> (&'static str, String) {
+    match outcome {
+        RecoveryOutcome::NotNeeded => ("unharmed", "no signal left its band".to_owned()),
+        RecoveryOutcome::Recovered {
+            at,
+            from_injection_us,
+            from_removal_us,
+            ..
+        } => (
+            "recovered",
+            format!(
+                "recovered at {}, {} after its begin and {} after its end",
+                clock(*at),
+                figures::time(*from_injection_us as f64),
+                figures::time(*from_removal_us as f64)
+            ),
+        ),
+        RecoveryOutcome::NotRecovered { within_us } => (
+            "not recovered",
+            format!(
+                "not recovered within {} after its end",
+                figures::time(*within_us as f64)
+            ),
+        ),
+        RecoveryOutcome::Censored { why, at_least_us } => (
+            "censored",
+            format!(
+                "at least {} after its end, not known further: {why}",
+                figures::time(*at_least_us as f64)
+            ),
+        ),
+        RecoveryOutcome::Undecided => (
+            "undecided",
+            "the run ended before it could be told".to_owned(),
+        ),
+    }
+}
+
+fn signal_text(signal: &SignalRecovery, clock: &dyn Fn(Offset) -> String) -> String {
+    if signal.band.is_none() {
+        return "not judged: too few quiet seconds".to_owned();
+    }
+    match (signal.onset, signal.recovered) {
+        (None, _) => "stayed in its band".to_owned(),
+        (Some(onset), Some(recovered)) => {
+            format!(
+                "out of its band at {}, back at {}, {} s outside",
+                clock(onset),
+                clock(recovered),
+                signal.bad_seconds
+            )
+        }
+        (Some(onset), None) => {
+            format!(
+                "out of its band at {}, not back, {} s outside",
+                clock(onset),
+                signal.bad_seconds
+            )
+        }
+    }
+}
