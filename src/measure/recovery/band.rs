@@ -141,6 +141,15 @@ pub(super) fn drift(values: &[Option<f64>], band: &Band) -> Option<f64> {
         .zip(values)
         .filter_map(|(second, value)| Some((f64::from(second), (*value)?)))
         .collect();
+    let allowed =
+        (DRIFT * band.baseline.median.abs()).max((band.leave - band.baseline.median).abs());
+    // All pairs are many, and a line that moves so far has halves that differ by half of it: most quiet times end here.
+    let (first, second) = points.split_at(points.len() / 2);
+    let middle_of =
+        |half: &[(f64, f64)]| median(&half.iter().map(|(_, value)| *value).collect::<Vec<_>>());
+    if (middle_of(second)? - middle_of(first)?).abs() < allowed / 4.0 {
+        return None;
+    }
     let mut slopes = Vec::new();
     for (number, (x, y)) in points.iter().enumerate() {
         slopes.extend(
