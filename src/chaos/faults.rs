@@ -1,29 +1,27 @@
-//! The life of faults: arm, inject, observe, wait, undo, verify, record. Also asks the target for operations that are triggers.
+//! The faults of a run, under way on a thread of their own: writing a journal to the disk must not hold up the load, nor the load an
+//! undo.
 //!
 //! Every fault ends: at its time, or when [`Faults::undo_all`] is called, or, should a panic get in the way, when [`Faults`] is dropped.
 
-use super::heal::{Remaining, record_failure, record_step, undo_left};
-use super::journal::{Entry, Journal, JournalError, now_ms};
-use super::kill::Kill;
-use super::latency::{Latency, Wanted};
+use super::heal::{Remaining, undo_left};
+use super::journal::{Journal, JournalError};
+use super::life::{fault_life, trigger_life};
 use super::links::Links;
-use super::operate::Operate;
+use super::process::Identity;
 use super::state::StateDirectory;
-use super::undo::Undo;
 use super::watchdog::Watchdog;
-use crate::event::{Event, Mark, MarkId, MarkPhase, Offset, Sink};
+use crate::event::{Offset, Sink};
 use crate::net::clock::Clock;
 use crate::plan::Plan;
-use crate::plan::fault::{Fault, FaultKind, Trigger, TriggerKind};
+use crate::plan::fault::TriggerKind;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::runtime::Runtime;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
-
-/// A fault without an end of its own ends with the run, at the latest this long after the plan says.
-const RUN_GRACE: Duration = Duration::from_secs(120);
 
 /// What faults act on and tell.
 pub struct Setup {
@@ -33,348 +31,135 @@ pub struct Setup {
     /// 0:00 of the profile.
     pub zero: Offset,
     pub links: Arc<Links>,
+    /// The process with which the target's components end; that of the lab which the run started.
+    pub lab: Option<Identity>,
     pub journal: Arc<Journal>,
     pub state: StateDirectory,
     /// How long undoing one fault is tried before it counts as failed; [`BUDGET`](super::undo::BUDGET) unless there is a reason.
     pub undo_budget: Duration,
+    /// Called from the faults' thread.
     pub sink: Sink,
+}
+
+/// Why faults can't be started, or not be ended.
+#[derive(Debug, thiserror::Error)]
+pub enum FaultsError {
+    #[error("the faults can't be started: {0}")]
+    Start(io::Error),
+    #[error("whether every fault is undone is not known: {0}; look at it with rushhour heal --all")]
+    Unknown(String),
 }
 
 /// The faults and operations of a run, under way.
 pub struct Faults {
-    setup: Arc<Setup>,
-    tasks: JoinSet<()>,
     stop: watch::Sender<bool>,
+    /// What remains at the end.
+    outcome: Option<oneshot::Receiver<Result<Vec<Remaining>, JournalError>>>,
+    thread: Option<JoinHandle<()>>,
     watchdog: Option<Watchdog>,
-    ended: bool,
 }
 
 impl Faults {
-    /// Starts them, each at its time. `program` is this program's own file, for the watchdog. Must be called within a tokio runtime.
+    /// Starts them, each at its time. `program` is this program's own file, for the watchdog.
     ///
     /// # Errors
-    /// If the watchdog can't be started: without it no fault is injected.
-    pub fn start(setup: Setup, program: &Path) -> io::Result<Faults> {
-        let setup = Arc::new(setup);
-        let watchdog = match setup.plan.faults.is_empty() {
-            true => None,
-            false => Some(Watchdog::start(
-                program,
-                &setup.state,
-                setup.journal.run_id(),
-            )?),
-        };
+    /// If the watchdog or the faults' thread can't be started: then no fault is injected.
+    pub fn start(setup: Setup, program: &Path) -> Result<Faults, FaultsError> {
+        let has_faults = !setup.plan.faults.is_empty();
+        let watchdog =
+            has_faults.then(|| Watchdog::start(program, &setup.state, setup.journal.run_id()));
+        let watchdog = watchdog.transpose().map_err(FaultsError::Start)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = runtime.map_err(FaultsError::Start)?;
         let (stop, stopped) = watch::channel(false);
-        let mut tasks = JoinSet::new();
-        for row in 0..setup.plan.faults.len() {
-            tasks.spawn(fault_life(Arc::clone(&setup), row, stopped.clone()));
-        }
-        for row in 0..setup.plan.triggers.len() {
-            if matches!(setup.plan.triggers[row].kind, TriggerKind::Operate { .. }) {
-                tasks.spawn(trigger_life(Arc::clone(&setup), row, stopped.clone()));
-            }
-        }
+        let (tell, outcome) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("faults".to_owned())
+            .spawn(move || {
+                let remaining = live(&runtime, Arc::new(setup), stopped);
+                // Dropped without `undo_all`: what remains is printed and stays in the journal.
+                if let Err(Ok(remaining)) = tell.send(remaining) {
+                    for Remaining { fault, why } in remaining {
+                        eprintln!("fault {fault} is NOT HEALED: {why}; rushhour heal --all");
+                    }
+                }
+            });
+        let thread = Some(thread.map_err(FaultsError::Start)?);
         Ok(Faults {
-            setup,
-            tasks,
             stop,
+            outcome: Some(outcome),
+            thread,
             watchdog,
-            ended: false,
         })
     }
 
     /// Ends every fault now and undoes it; faults that have not begun never will. Gives what remains; then the run's exit code is 5.
-    /// The second call finds nothing to do.
+    /// Once it has answered, it has nothing more to undo.
     ///
     /// # Errors
     /// If the journal can't be read.
-    pub async fn undo_all(&mut self) -> Result<Vec<Remaining>, JournalError> {
+    pub async fn undo_all(&mut self) -> Result<Vec<Remaining>, FaultsError> {
         self.stop.send_replace(true);
-        // A life that panicked left its undo in the journal, where it is found below.
-        while self.tasks.join_next().await.is_some() {}
-        let remaining = self.setup.undo_left().await?;
-        self.ended = true;
+        let Some(outcome) = &mut self.outcome else {
+            return Ok(Vec::new());
+        };
+        let remaining = outcome.await;
+        self.outcome = None;
         if let Some(watchdog) = self.watchdog.take() {
             // What we could not undo, it could not either.
             if let Err(error) = watchdog.dismiss() {
                 eprintln!("the watchdog has died before the run's end: {error}");
             }
         }
-        Ok(remaining)
+        match remaining {
+            Ok(Ok(remaining)) => Ok(remaining),
+            Ok(Err(error)) => Err(FaultsError::Unknown(error.to_string())),
+            Err(_) => Err(FaultsError::Unknown(
+                "the thread of the faults panicked".to_owned(),
+            )),
+        }
     }
 }
 
 impl Drop for Faults {
-    /// Only a panic leads here with faults standing. Its own thread, because this one may be a runtime's.
+    /// Only a panic leads here with faults standing.
     fn drop(&mut self) {
-        if self.ended || self.setup.plan.faults.is_empty() {
-            return;
-        }
+        self.outcome = None;
         self.stop.send_replace(true);
-        let setup = Arc::clone(&self.setup);
-        let healer = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
-            let remaining = runtime.map(|runtime| runtime.block_on(setup.undo_left()));
-            let Ok(Ok(remaining)) = remaining else { return };
-            for Remaining { fault, why } in remaining {
-                let run_id = setup.journal.run_id();
-                eprintln!("fault {fault} is NOT HEALED: {why}; rushhour heal --run {run_id}");
-            }
-        });
         // Its own panic has been printed; the watchdog heals what it left.
-        let _ = healer.join();
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// A fault that is ready.
-enum Armed {
-    Kill(Kill),
-    Latency(Latency),
-    Operate {
-        operate: Operate,
-        undo: super::operate::UndoOperation,
-    },
-}
-
-impl Armed {
-    async fn of(setup: &Setup, row: usize) -> Result<Armed, String> {
-        let plan = &setup.plan;
-        let fault = &plan.faults[row];
-        match fault.kind {
-            FaultKind::Kill { component } => Kill::arm(component, &plan.target).map(Armed::Kill),
-            FaultKind::Operate { operation } => Ok(Armed::Operate {
-                operate: Operate::arm(operation, &plan.target)?,
-                undo: Operate::undo(operation, &plan.target)?,
-            }),
-            FaultKind::Latency {
-                link,
-                add,
-                jitter,
-                way,
-            } => {
-                let name = &plan.target.links[link].name;
-                let proxy = setup
-                    .links
-                    .client(link)
-                    .ok_or_else(|| format!("link `{name}` is not carried"))?;
-                let id = format!("{}-{}", setup.journal.run_id(), fault.name);
-                let lasts = fault
-                    .lasts
-                    .unwrap_or(plan.duration + plan.settle + plan.drain + RUN_GRACE);
-                let wanted = Wanted {
-                    link: name,
-                    id,
-                    add,
-                    jitter,
-                    way,
-                    lasts,
-                    seed: plan.seed,
-                };
-                Latency::arm(wanted, proxy).await.map(Armed::Latency)
+/// Runs every life to its end, and undoes what a life that panicked left in the journal.
+fn live(
+    runtime: &Runtime,
+    setup: Arc<Setup>,
+    mut stopped: watch::Receiver<bool>,
+) -> Result<Vec<Remaining>, JournalError> {
+    runtime.block_on(async {
+        let mut lives = JoinSet::new();
+        for row in 0..setup.plan.faults.len() {
+            lives.spawn(fault_life(Arc::clone(&setup), row, stopped.clone()));
+        }
+        for row in 0..setup.plan.triggers.len() {
+            if matches!(setup.plan.triggers[row].kind, TriggerKind::Operate { .. }) {
+                lives.spawn(trigger_life(Arc::clone(&setup), row, stopped.clone()));
             }
         }
-    }
-
-    fn undo(&self) -> Undo {
-        match self {
-            Armed::Kill(kill) => Undo::StartComponent(kill.undo()),
-            Armed::Latency(latency) => Undo::RemoveLatency(latency.undo()),
-            Armed::Operate { undo, .. } => Undo::Operate(undo.clone()),
-        }
-    }
-
-    /// Injects it; what is seen of it at once, if its effect shows in the answer.
-    async fn inject(&self) -> Result<Option<String>, String> {
-        match self {
-            Armed::Kill(kill) => kill.inject().map(|()| None),
-            Armed::Latency(latency) => latency.inject().await.map(|()| None),
-            Armed::Operate { operate, .. } => operate.inject().await.map(Some),
-        }
-    }
-
-    async fn observe(&self) -> Result<String, String> {
-        match self {
-            Armed::Kill(kill) => kill.observe().await,
-            Armed::Latency(latency) => latency.observe().await,
-            Armed::Operate { .. } => Err("its answer is all that can be observed".to_owned()),
-        }
-    }
-}
-
-async fn fault_life(setup: Arc<Setup>, row: usize, mut stopped: watch::Receiver<bool>) {
-    let fault = &setup.plan.faults[row];
-    let mark = setup.plan.fault_mark(row);
-    if !setup.reaches(fault.at, &mut stopped).await {
-        return;
-    }
-    let armed = match Armed::of(&setup, row).await {
-        Ok(armed) => armed,
-        Err(why) => return setup.tell(mark, MarkPhase::Failed(format!("not injected: {why}"))),
-    };
-    let undo = armed.undo();
-    let ends_at_ms = fault
-        .lasts
-        .map(|lasts| now_ms() + u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX));
-    let entry = Entry::Armed {
-        fault: fault.name.clone(),
-        undo: Box::new(undo.clone()),
-        ends_at_ms,
-    };
-    if let Err(error) = setup.journal.append(entry) {
-        return setup.tell(mark, MarkPhase::Failed(format!("not injected: {error}")));
-    }
-    let injected = setup.inject(fault, mark, &armed, &mut stopped).await;
-    let undone = setup.undo(fault, &undo).await;
-    match (injected, undone) {
-        (Ok(()), Ok(())) => setup.tell(mark, MarkPhase::End),
-        (Err(why), Ok(())) => setup.tell(
-            mark,
-            MarkPhase::Failed(format!("could not be injected: {why}")),
-        ),
-        (_, Err(why)) => setup.tell(
-            mark,
-            MarkPhase::Failed(format!("could not be undone: {why}")),
-        ),
-    }
-}
-
-async fn trigger_life(setup: Arc<Setup>, row: usize, mut stopped: watch::Receiver<bool>) {
-    let Trigger {
-        at, lasts, kind, ..
-    } = &setup.plan.triggers[row];
-    let TriggerKind::Operate { operation } = *kind else {
-        return;
-    };
-    let mark = MarkId(u16::try_from(row).unwrap_or(u16::MAX));
-    if !setup.reaches(*at, &mut stopped).await {
-        return;
-    }
-    setup.tell(mark, MarkPhase::Begin);
-    let asked = match Operate::arm(operation, &setup.plan.target) {
-        Ok(operate) => operate.inject().await,
-        Err(why) => Err(why),
-    };
-    match asked {
-        Ok(answer) => {
-            setup.tell(mark, MarkPhase::Observed(answer));
-            setup.reaches(*at + *lasts, &mut stopped).await;
-            setup.tell(mark, MarkPhase::End);
-        }
-        Err(why) => setup.tell(mark, MarkPhase::Failed(why)),
-    }
-}
-
-impl Setup {
-    /// Waits for a time of the profile; false if the run stops before.
-    async fn reaches(&self, at: Duration, stopped: &mut watch::Receiver<bool>) -> bool {
-        tokio::select! {
-            () = tokio::time::sleep_until(self.clock.instant(self.zero.after(at))) => true,
-            _ = stopped.wait_for(|stopped| *stopped) => false,
-        }
-    }
-
-    /// Injects, observes, and waits for the end.
-    async fn inject(
-        &self,
-        fault: &Fault,
-        mark: MarkId,
-        armed: &Armed,
-        stopped: &mut watch::Receiver<bool>,
-    ) -> Result<(), String> {
-        let begin = self.clock.now();
-        let at_once = armed.inject().await?;
-        (self.sink)(Event::Mark(Mark {
-            id: mark,
-            phase: MarkPhase::Begin,
-            at: begin,
-        }));
-        self.write(Entry::Injected {
-            fault: fault.name.clone(),
-        });
-        let end = async {
-            match fault.lasts {
-                Some(lasts) => {
-                    tokio::time::sleep_until(self.clock.instant(begin.after(lasts))).await
-                }
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = async {
-                let seen = match at_once {
-                    Some(seen) => Ok(seen),
-                    None => armed.observe().await,
-                };
-                self.observed(fault, mark, seen);
-                end.await;
-            } => {}
-            _ = stopped.wait_for(|stopped| *stopped) => {}
-        }
-        Ok(())
-    }
-
-    fn observed(&self, fault: &Fault, mark: MarkId, seen: Result<String, String>) {
-        let fault = fault.name.clone();
-        match seen {
-            Ok(how) => {
-                self.write(Entry::Observed {
-                    fault,
-                    how: how.clone(),
-                });
-                self.tell(mark, MarkPhase::Observed(how));
-            }
-            Err(why) => {
-                self.write(Entry::NotObserved {
-                    fault,
-                    why: why.clone(),
-                });
-                self.tell(mark, MarkPhase::NotObserved(why));
-            }
-        }
-    }
-
-    async fn undo(&self, fault: &Fault, undo: &Undo) -> Result<(), String> {
-        let undone = undo
-            .carry_out(&self.state, self.undo_budget, &mut |step| {
-                record_step(&self.journal, &fault.name, step)
-            })
-            .await;
-        match undone {
-            Ok(_) => Ok(()),
-            Err(why) => {
-                record_failure(&self.journal, &fault.name, &why);
-                Err(why)
-            }
-        }
-    }
-
-    /// Undoes what the journal does not know as undone.
-    async fn undo_left(&self) -> Result<Vec<Remaining>, JournalError> {
-        let left = self.journal.left()?;
+        while lives.join_next().await.is_some() {}
+        // Fails only if `Faults` is gone, which is an end as well.
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+        let left = setup.journal.left()?;
         Ok(undo_left(
-            &self.journal,
+            &setup.journal,
             &left,
-            &self.state,
-            self.undo_budget,
+            &setup.state,
+            setup.undo_budget,
             &mut |_, _| {},
         )
         .await)
-    }
-
-    /// What is not needed to undo a fault may fail to be written.
-    fn write(&self, entry: Entry) {
-        if let Err(error) = self.journal.append(entry) {
-            eprintln!("the journal can't be written: {error}");
-        }
-    }
-
-    fn tell(&self, id: MarkId, phase: MarkPhase) {
-        (self.sink)(Event::Mark(Mark {
-            id,
-            phase,
-            at: self.clock.now(),
-        }));
-    }
+    })
 }

@@ -120,7 +120,12 @@ async fn heal_run(journal: &Journal, left: &Left, state: &StateDirectory) -> boo
     for Remaining { fault, why } in &remaining {
         println!("run {run_id}, fault {fault}: NOT HEALED: {why}");
     }
-    remaining.is_empty() && left.unreadable.is_empty()
+    let healed = remaining.is_empty() && left.unreadable.is_empty();
+    if !healed {
+        let directory = journal.path().parent().unwrap_or(journal.path()).display();
+        println!("try again when the target answers; if it is gone for good, remove {directory}");
+    }
+    healed
 }
 
 /// Undoes everything that the journal does not know as undone, and records it there; gives what remains.

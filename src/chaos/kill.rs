@@ -24,6 +24,8 @@ pub struct StartComponent {
     pub port: Option<String>,
     pub killed: Identity,
     pub start: StoredRequest,
+    /// The component ends with this process: the lab that the run started.
+    pub lab: Option<Identity>,
 }
 
 /// A kill that is ready: the process is held by its pidfd.
@@ -35,7 +37,11 @@ pub(super) struct Kill {
 
 impl Kill {
     /// Takes hold of the process of the component in row `component`.
-    pub(super) fn arm(component: usize, target: &Target) -> Result<Kill, String> {
+    pub(super) fn arm(
+        component: usize,
+        target: &Target,
+        lab: Option<Identity>,
+    ) -> Result<Kill, String> {
         let component = &target.components[component];
         let operation = &target.operations[component.undo];
         let pid_file = PathBuf::from(component.pid_file.to_string());
@@ -48,6 +54,7 @@ impl Kill {
             port: component.port.as_ref().map(ToString::to_string),
             killed: process.identity.clone(),
             start,
+            lab,
         };
         Ok(Kill { process, undo })
     }
@@ -93,6 +100,11 @@ impl Kill {
 impl StartComponent {
     /// The pid file names a live process that is not the killed one, and the port is open.
     pub(super) async fn standing(&self) -> Result<Standing, String> {
+        if let Some(lab) = self.lab.as_ref().filter(|lab| !lab.runs()) {
+            return Ok(Standing::Healed(format!(
+                "the lab, {lab}, has ended with its components"
+            )));
+        }
         let now = match of_pid_file(&self.pid_file) {
             Ok(now) if now == self.killed => {
                 return Ok(Standing::Stands(format!("{now} has not been killed")));

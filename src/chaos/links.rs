@@ -8,6 +8,7 @@ use super::state::{self, StateDirectory, StateError};
 use crate::plan::Target;
 use std::fs::OpenOptions;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -154,7 +155,9 @@ async fn start_proxy(
     let log = state.run(run_id)?.join("proxy.log");
     let output = state::open_private(OpenOptions::new().append(true).create(true), &log)?;
     let mut command = state.command(program);
-    command.args(["proxy", "--detached", "--run", run_id]);
+    command.args(["proxy", "--run", run_id]);
+    // A Ctrl-C meant for the run must not reach it.
+    command.process_group(0);
     for LinkAddress { name, listen, to } in links {
         command.arg("--link").arg(format!("{name}={listen}={to}"));
     }

@@ -14,6 +14,7 @@ pub mod heal;
 pub mod journal;
 pub mod kill;
 pub mod latency;
+mod life;
 pub mod links;
 pub mod operate;
 pub mod process;

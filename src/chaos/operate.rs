@@ -1,5 +1,6 @@
 //! Operations of the target: as a trigger, and as a fault with its undo.
 
+use super::process::Identity;
 use super::request::StoredRequest;
 use super::undo::Standing;
 use crate::plan::Target;
@@ -15,6 +16,8 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 pub struct UndoOperation {
     pub operation: String,
     pub request: StoredRequest,
+    /// What the operation did ends with this process: the lab that the run started.
+    pub lab: Option<Identity>,
 }
 
 /// An operation that is ready to be asked for.
@@ -36,7 +39,11 @@ impl Operate {
     }
 
     /// Its undo as the target file has it.
-    pub(super) fn undo(operation: usize, target: &Target) -> Result<UndoOperation, String> {
+    pub(super) fn undo(
+        operation: usize,
+        target: &Target,
+        lab: Option<Identity>,
+    ) -> Result<UndoOperation, String> {
         let operation = &target.operations[operation];
         let undo = operation.undo.as_ref();
         let undo = undo.ok_or_else(|| {
@@ -49,6 +56,7 @@ impl Operate {
         Ok(UndoOperation {
             operation: operation.name.clone(),
             request,
+            lab,
         })
     }
 
@@ -68,7 +76,9 @@ impl Operate {
 
 impl UndoOperation {
     pub(super) fn standing(&self, performed: bool) -> Standing {
-        if performed {
+        if let Some(lab) = self.lab.as_ref().filter(|lab| !lab.runs()) {
+            Standing::Healed(format!("the lab, {lab}, has ended"))
+        } else if performed {
             Standing::Healed(format!("the target agreed to undo {}", self.operation))
         } else {
             Standing::Stands(format!("{} was not undone", self.operation))

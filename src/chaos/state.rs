@@ -41,6 +41,12 @@ pub enum StateError {
     BadRunId(String),
 }
 
+impl From<StateError> for io::Error {
+    fn from(error: StateError) -> io::Error {
+        io::Error::other(error)
+    }
+}
+
 impl StateDirectory {
     /// The user's, created if missing.
     ///

@@ -3,8 +3,10 @@
 //! The run holds the other end of a pipe. If the pipe closes without a word, the run died; whatever it died of, the kernel closes it.
 
 use super::heal;
-use super::state::StateDirectory;
+use super::state::{StateDirectory, open_private};
+use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
@@ -30,14 +32,18 @@ impl Watchdog {
     /// # Errors
     /// If it can't be started.
     pub fn start(program: &Path, state: &StateDirectory, run_id: &str) -> io::Result<Watchdog> {
+        let log = state.run(run_id)?.join("watchdog.log");
+        let output = open_private(OpenOptions::new().append(true).create(true), &log)?;
         let mut command = state.command(program);
         command.args(["watchdog", "--run", run_id]);
+        // A Ctrl-C meant for the run must not reach it.
+        command.process_group(0);
         // The standard library opens the pipe close-on-exec: no other child keeps it open after us.
-        let child = command
+        command
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::inherit())
-            .spawn()?;
+            .stdout(output.try_clone()?)
+            .stderr(output);
+        let child = command.spawn()?;
         Ok(Watchdog { child })
     }
 
@@ -59,8 +65,6 @@ impl Watchdog {
 /// Waits for the run and heals after it; gives the exit code.
 #[must_use]
 pub fn run(arguments: &WatchdogArguments) -> u8 {
-    // A signal to the run's group, as Ctrl-C sends it, must not reach us. A child is no leader of a group, so it can't fail.
-    let _ = nix::unistd::setsid();
     let mut said = Vec::new();
     // A pipe that can't be read has no run at its other end.
     let _ = io::stdin().read_to_end(&mut said);

@@ -1,5 +1,6 @@
 //! Faults done and undone: the proxy as a process, the journal, kills, healing after a death.
 
+mod death;
 mod delay_line;
 mod healing;
 mod journal;

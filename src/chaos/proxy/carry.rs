@@ -84,7 +84,10 @@ impl Connection {
             if matches!(second, Moved::ReceiverReset) {
                 out.line.end(now, End::Reset);
             }
-            if out.closed && back.closed {
+            let resets = [&out, &back]
+                .iter()
+                .any(|pipe| pipe.line.ended() == Some(End::Reset));
+            if out.closed && back.closed && !resets {
                 return;
             }
             let (Moved::Wait(one), Moved::Wait(two)) = (first, second) else {

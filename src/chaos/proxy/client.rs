@@ -82,7 +82,8 @@ impl ProxyClient {
             links: vec![link],
             ..Target::default()
         };
-        let http = Http::new(Arc::new(Hosts::of(&target)?), 1, CONNECT_TIMEOUT)?;
+        // No connection is kept: it would belong to the runtime that opened it, and this client is used from several.
+        let http = Http::new(Arc::new(Hosts::of(&target)?), 0, CONNECT_TIMEOUT)?;
         Ok(ProxyClient { registration, http })
     }
 

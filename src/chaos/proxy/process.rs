@@ -26,9 +26,6 @@ pub struct ProxyArguments {
     /// The run that starts it
     #[arg(long, hide = true)]
     pub run: Option<String>,
-    /// Leave the terminal and the process group of the starter
-    #[arg(long, hide = true)]
-    pub detached: bool,
 }
 
 fn parse_link(text: &str) -> Result<LinkAddress, String> {
@@ -61,10 +58,6 @@ pub fn run(arguments: ProxyArguments) -> u8 {
 fn start(arguments: ProxyArguments) -> Result<(), ProxyError> {
     if !arguments.control.ip().is_loopback() {
         return Err(ProxyError::NotLoopback(arguments.control));
-    }
-    if arguments.detached {
-        // A signal to the starter's group must not reach us. Fails only for the leader of a group, which a child is not.
-        let _ = nix::unistd::setsid();
     }
     raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -1,6 +1,6 @@
 //! Healing after a death, with nothing but the journal: by `rushhour heal`, and by the watchdog.
 
-use super::stage::{Carried, PROGRAM, Stage, State, echo, round_trip, stage, state, until};
+use super::stage::{Carried, PROGRAM, Stage, State, echo, heal, round_trip, stage, state, until};
 use rushhour::chaos::journal::{Entry, Journal, open_all};
 use rushhour::chaos::kill::StartComponent;
 use rushhour::chaos::latency::RemoveLatency;
@@ -9,26 +9,12 @@ use rushhour::chaos::proxy::wire::SetLatency;
 use rushhour::chaos::request::StoredRequest;
 use rushhour::chaos::undo::Undo;
 use rushhour::chaos::watchdog::Watchdog;
+use rushhour::plan::Target;
 use rushhour::plan::fault::Way;
+use rushhour::plan::target::Method;
 use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use tokio::net::TcpStream;
-
-async fn heal(state: &State) -> Output {
-    let base = state.base.path().to_owned();
-    let heal = move || {
-        Command::new(PROGRAM)
-            .args(["heal", "--all"])
-            .env("XDG_STATE_HOME", base)
-            .output()
-            .unwrap()
-    };
-    tokio::task::spawn_blocking(heal).await.unwrap()
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
-}
 
 /// Kills the stage's component as a run would, with the undo in the journal; what is left when the run dies is the journal.
 async fn kill_component(stage: &Stage, state: &State, run_id: &str) -> Journal {
@@ -39,6 +25,7 @@ async fn kill_component(stage: &Stage, state: &State, run_id: &str) -> Journal {
         port: None,
         killed: of_pid_file(&stage.pid_file).unwrap(),
         start: StoredRequest::of(&stage.target.operations[0].request, &stage.target).unwrap(),
+        lab: None,
     };
     let fault = "kill-shard".to_owned();
     let entry = Entry::Armed {
@@ -57,20 +44,16 @@ async fn kill_component(stage: &Stage, state: &State, run_id: &str) -> Journal {
 async fn heals_a_kill_once_and_changes_nothing_the_second_time() {
     let (state, stage) = (state(), stage().await);
     drop(kill_component(&stage, &state, "dead").await);
-    let first = heal(&state).await;
-    assert_eq!(first.status.code(), Some(0), "{}", said(&first));
+    let (code, said) = heal(&state).await;
+    assert_eq!(code, Some(0), "{said}");
     assert!(
-        said(&first).contains("run dead, fault kill-shard: healed: process"),
-        "{}",
-        said(&first)
+        said.contains("run dead, fault kill-shard: healed: process"),
+        "{said}"
     );
     assert!(of_pid_file(&stage.pid_file).is_ok());
     assert_eq!(stage.started(), 2);
-    let second = heal(&state).await;
-    assert_eq!(
-        (second.status.code(), said(&second).as_str()),
-        (Some(0), "nothing to heal\n")
-    );
+    let (code, said) = heal(&state).await;
+    assert_eq!((code, said.as_str()), (Some(0), "nothing to heal\n"));
     assert_eq!(stage.started(), 2);
 }
 
@@ -78,12 +61,8 @@ async fn heals_a_kill_once_and_changes_nothing_the_second_time() {
 async fn leaves_the_faults_of_a_live_run_alone() {
     let (state, stage) = (state(), stage().await);
     let journal = kill_component(&stage, &state, "alive").await;
-    let output = heal(&state).await;
-    assert!(
-        said(&output).contains("run alive is still going"),
-        "{}",
-        said(&output)
-    );
+    let (_, said) = heal(&state).await;
+    assert!(said.contains("run alive is still going"), "{said}");
     assert_eq!(stage.started(), 1);
     drop(journal);
 }
@@ -115,12 +94,11 @@ async fn heals_a_latency_and_ends_the_proxy_when_nobody_needs_it() {
         seed: 1,
     };
     carried.proxy.set_latency("db", &order).await.unwrap();
-    let first = heal(&carried.state).await;
-    assert_eq!(first.status.code(), Some(0), "{}", said(&first));
+    let (code, said) = heal(&carried.state).await;
+    assert_eq!(code, Some(0), "{said}");
     assert!(
-        said(&first).contains("it carries 1 connections of the target"),
-        "{}",
-        said(&first)
+        said.contains("it carries 1 connections of the target"),
+        "{said}"
     );
     assert!(
         round_trip(&mut stream).await.as_millis() < 400,
@@ -131,13 +109,9 @@ async fn heals_a_latency_and_ends_the_proxy_when_nobody_needs_it() {
         carried.proxy.links().await.unwrap()[0].open == 0
     })
     .await;
-    let second = heal(&carried.state).await;
-    assert_eq!(second.status.code(), Some(0));
-    assert!(
-        said(&second).contains("which carried nothing"),
-        "{}",
-        said(&second)
-    );
+    let (code, said) = heal(&carried.state).await;
+    assert_eq!(code, Some(0));
+    assert!(said.contains("which carried nothing"), "{said}");
     assert!(!carried.proxy.registration().process.runs());
 }
 
@@ -176,9 +150,9 @@ async fn what_cannot_be_healed_is_named_with_exit_code_5() {
     let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
     file.write_all(b"{\"at_ms\":1,\"entry\":{\"armed\":\n")
         .unwrap();
-    let output = heal(&state).await;
-    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
-    assert!(said(&output).contains("run dead: the journal holds a line that can't be read"));
+    let (code, said) = heal(&state).await;
+    assert_eq!(code, Some(5), "{said}");
+    assert!(said.contains("run dead: the journal holds a line that can't be read"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -211,4 +185,29 @@ async fn the_watchdog_heals_after_a_run_that_was_killed_and_only_then() {
         .unwrap();
     assert_eq!(status.code(), Some(0));
     assert_eq!(open_all(&state.directory).unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ended_with_its_lab_needs_no_healing() {
+    let (state, stage) = (state(), stage().await);
+    // A lab of which nothing is left, its operations included.
+    let lab = of_pid_file(&stage.pid_file).unwrap();
+    super::stage::end_by_force(stage.pid());
+    until("the lab has ended", || async { !lab.runs() }).await;
+    let undo = Undo::StartComponent(StartComponent {
+        component: "shard-1".to_owned(),
+        pid_file: stage.directory.path().join("removed.pid"),
+        port: None,
+        killed: lab.clone(),
+        start: StoredRequest::of(
+            &super::stage::request(Method::Post, "http://127.0.0.1:9/start"),
+            &Target::default(),
+        )
+        .unwrap(),
+        lab: Some(lab),
+    });
+    let healed = undo
+        .carry_out(&state.directory, super::stage::LIMIT, &mut |_| {})
+        .await;
+    assert!(healed.unwrap().contains("has ended with its components"));
 }

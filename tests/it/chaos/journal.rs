@@ -20,6 +20,7 @@ fn armed(fault: &str) -> Entry {
         undo: Box::new(Undo::Operate(UndoOperation {
             operation: "o".to_owned(),
             request,
+            lab: None,
         })),
         ends_at_ms: None,
     }

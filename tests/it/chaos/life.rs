@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-fn plan(target: &Target, faults: Vec<Fault>, triggers: Vec<Trigger>) -> Plan {
+pub fn plan(target: &Target, faults: Vec<Fault>, triggers: Vec<Trigger>) -> Plan {
     let none = Duration::ZERO;
     Plan {
         profile: "test.yaml".into(),
@@ -70,6 +70,7 @@ async fn run(plan: Plan, state: &State, links: Links) -> Run {
         clock: Clock::start(),
         zero: Offset::ZERO,
         links: Arc::new(links),
+        lab: None,
         journal,
         state: state.directory.clone(),
         undo_budget: Duration::from_secs(2),

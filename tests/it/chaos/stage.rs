@@ -10,7 +10,7 @@ use rushhour::plan::template::Template;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -57,6 +57,24 @@ pub fn request(method: Method, url: &str) -> Request {
         json: None,
         answer: Answer::default(),
     }
+}
+
+/// `rushhour heal --all` in this state, with everything that it said.
+pub async fn heal(state: &State) -> (Option<i32>, String) {
+    let base = state.base.path().to_owned();
+    let heal = move || {
+        Command::new(PROGRAM)
+            .args(["heal", "--all"])
+            .env("XDG_STATE_HOME", base)
+            .output()
+            .unwrap()
+    };
+    let output = tokio::task::spawn_blocking(heal).await.unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&said).into_owned(),
+    )
 }
 
 /// A link `db` from a free port to `to`, carried by a proxy process; ended by force when dropped.
@@ -202,20 +220,9 @@ pub async fn stage() -> Stage {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, operations).await });
-    let target = Target {
-        operations: vec![OperationSpec {
-            name: "start".to_owned(),
-            request: request(Method::Post, &format!("http://{address}/start")),
-            undo: None,
-        }],
-        components: vec![Component {
-            name: "shard-1".to_owned(),
-            pid_file: Template::literal(&pid_file.display().to_string()),
-            undo: 0,
-            port: None,
-        }],
-        ..Target::default()
-    };
+    let mut target = Target::default();
+    let start = request(Method::Post, &format!("http://{address}/start"));
+    add_component(&mut target, &pid_file.display().to_string(), start);
     Stage {
         target,
         pid_file,
@@ -225,8 +232,23 @@ pub async fn stage() -> Stage {
     }
 }
 
+/// The component `shard-1`, started by the operation `start`.
+pub fn add_component(target: &mut Target, pid_file: &str, start: Request) {
+    target.operations.push(OperationSpec {
+        name: "start".to_owned(),
+        request: start,
+        undo: None,
+    });
+    target.components.push(Component {
+        name: "shard-1".to_owned(),
+        pid_file: Template::literal(pid_file),
+        undo: target.operations.len() - 1,
+        port: None,
+    });
+}
+
 fn start_component(pid_file: &Path, starts: &std::sync::Mutex<Vec<i32>>) {
-    let mut child = std::process::Command::new("sleep")
+    let mut child = Command::new("sleep")
         .arg("600")
         .stdin(Stdio::null())
         .spawn()

@@ -1,0 +1,261 @@
+//! The life of one fault: arm, inject, observe, wait, undo, verify, record. And of a trigger that is an operation of the target.
+
+use super::faults::Setup;
+use super::heal::{record_failure, record_step};
+use super::journal::{Entry, now_ms};
+use super::kill::Kill;
+use super::latency::{Latency, Wanted};
+use super::operate::{Operate, UndoOperation};
+use super::undo::Undo;
+use crate::event::{Event, Mark, MarkId, MarkPhase};
+use crate::plan::fault::{Fault, FaultKind, Trigger, TriggerKind};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// A fault without an end of its own ends with the run, at the latest this long after the plan says.
+const RUN_GRACE: Duration = Duration::from_secs(120);
+
+/// A fault that is ready.
+enum Armed {
+    Kill(Kill),
+    Latency(Latency),
+    Operate {
+        operate: Operate,
+        undo: UndoOperation,
+    },
+}
+
+impl Armed {
+    async fn of(setup: &Setup, row: usize) -> Result<Armed, String> {
+        let plan = &setup.plan;
+        let fault = &plan.faults[row];
+        match fault.kind {
+            FaultKind::Kill { component } => {
+                Kill::arm(component, &plan.target, setup.lab.clone()).map(Armed::Kill)
+            }
+            FaultKind::Operate { operation } => Ok(Armed::Operate {
+                operate: Operate::arm(operation, &plan.target)?,
+                undo: Operate::undo(operation, &plan.target, setup.lab.clone())?,
+            }),
+            FaultKind::Latency {
+                link,
+                add,
+                jitter,
+                way,
+            } => {
+                let name = &plan.target.links[link].name;
+                let proxy = setup
+                    .links
+                    .client(link)
+                    .ok_or_else(|| format!("link `{name}` is not carried"))?;
+                let id = format!("{}-{}", setup.journal.run_id(), fault.name);
+                let lasts = fault
+                    .lasts
+                    .unwrap_or(plan.duration + plan.settle + plan.drain + RUN_GRACE);
+                let wanted = Wanted {
+                    link: name,
+                    id,
+                    add,
+                    jitter,
+                    way,
+                    lasts,
+                    seed: plan.seed,
+                };
+                Latency::arm(wanted, proxy).await.map(Armed::Latency)
+            }
+        }
+    }
+
+    fn undo(&self) -> Undo {
+        match self {
+            Armed::Kill(kill) => Undo::StartComponent(kill.undo()),
+            Armed::Latency(latency) => Undo::RemoveLatency(latency.undo()),
+            Armed::Operate { undo, .. } => Undo::Operate(undo.clone()),
+        }
+    }
+
+    /// Injects it; what is seen of it at once, if its effect shows in the answer.
+    async fn inject(&self) -> Result<Option<String>, String> {
+        match self {
+            Armed::Kill(kill) => kill.inject().map(|()| None),
+            Armed::Latency(latency) => latency.inject().await.map(|()| None),
+            Armed::Operate { operate, .. } => operate.inject().await.map(Some),
+        }
+    }
+
+    async fn observe(&self) -> Result<String, String> {
+        match self {
+            Armed::Kill(kill) => kill.observe().await,
+            Armed::Latency(latency) => latency.observe().await,
+            Armed::Operate { .. } => Err("its answer is all that can be observed".to_owned()),
+        }
+    }
+}
+
+pub(super) async fn fault_life(setup: Arc<Setup>, row: usize, mut stopped: watch::Receiver<bool>) {
+    let fault = &setup.plan.faults[row];
+    let mark = setup.plan.fault_mark(row);
+    if !setup.reaches(fault.at, &mut stopped).await {
+        return;
+    }
+    let armed = match Armed::of(&setup, row).await {
+        Ok(armed) => armed,
+        Err(why) => return setup.tell(mark, MarkPhase::Failed(format!("not injected: {why}"))),
+    };
+    let undo = armed.undo();
+    let ends_at_ms = fault
+        .lasts
+        .map(|lasts| now_ms() + u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX));
+    let entry = Entry::Armed {
+        fault: fault.name.clone(),
+        undo: Box::new(undo.clone()),
+        ends_at_ms,
+    };
+    if let Err(error) = setup.journal.append(entry) {
+        return setup.tell(mark, MarkPhase::Failed(format!("not injected: {error}")));
+    }
+    let injected = setup.inject(fault, mark, &armed, &mut stopped).await;
+    let undone = setup.undo(fault, &undo).await;
+    match (injected, undone) {
+        (Ok(()), Ok(())) => setup.tell(mark, MarkPhase::End),
+        (Err(why), Ok(())) => setup.tell(
+            mark,
+            MarkPhase::Failed(format!("could not be injected: {why}")),
+        ),
+        (_, Err(why)) => setup.tell(
+            mark,
+            MarkPhase::Failed(format!("could not be undone: {why}")),
+        ),
+    }
+}
+
+pub(super) async fn trigger_life(
+    setup: Arc<Setup>,
+    row: usize,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let Trigger {
+        at, lasts, kind, ..
+    } = &setup.plan.triggers[row];
+    let TriggerKind::Operate { operation } = *kind else {
+        return;
+    };
+    let mark = MarkId(u16::try_from(row).unwrap_or(u16::MAX));
+    if !setup.reaches(*at, &mut stopped).await {
+        return;
+    }
+    setup.tell(mark, MarkPhase::Begin);
+    let asked = match Operate::arm(operation, &setup.plan.target) {
+        Ok(operate) => operate.inject().await,
+        Err(why) => Err(why),
+    };
+    match asked {
+        Ok(answer) => {
+            setup.tell(mark, MarkPhase::Observed(answer));
+            setup.reaches(*at + *lasts, &mut stopped).await;
+            setup.tell(mark, MarkPhase::End);
+        }
+        Err(why) => setup.tell(mark, MarkPhase::Failed(why)),
+    }
+}
+
+impl Setup {
+    /// Waits for a time of the profile; false if the run stops before.
+    async fn reaches(&self, at: Duration, stopped: &mut watch::Receiver<bool>) -> bool {
+        tokio::select! {
+            () = tokio::time::sleep_until(self.clock.instant(self.zero.after(at))) => true,
+            _ = stopped.wait_for(|stopped| *stopped) => false,
+        }
+    }
+
+    /// Injects, observes, and waits for the end.
+    async fn inject(
+        &self,
+        fault: &Fault,
+        mark: MarkId,
+        armed: &Armed,
+        stopped: &mut watch::Receiver<bool>,
+    ) -> Result<(), String> {
+        let begin = self.clock.now();
+        let at_once = armed.inject().await?;
+        (self.sink)(Event::Mark(Mark {
+            id: mark,
+            phase: MarkPhase::Begin,
+            at: begin,
+        }));
+        self.write(Entry::Injected {
+            fault: fault.name.clone(),
+        });
+        let end = async {
+            match fault.lasts {
+                Some(lasts) => {
+                    tokio::time::sleep_until(self.clock.instant(begin.after(lasts))).await
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = async {
+                let seen = match at_once {
+                    Some(seen) => Ok(seen),
+                    None => armed.observe().await,
+                };
+                self.observed(fault, mark, seen);
+                end.await;
+            } => {}
+            _ = stopped.wait_for(|stopped| *stopped) => {}
+        }
+        Ok(())
+    }
+
+    fn observed(&self, fault: &Fault, mark: MarkId, seen: Result<String, String>) {
+        let fault = fault.name.clone();
+        match seen {
+            Ok(how) => {
+                self.write(Entry::Observed {
+                    fault,
+                    how: how.clone(),
+                });
+                self.tell(mark, MarkPhase::Observed(how));
+            }
+            Err(why) => {
+                self.write(Entry::NotObserved {
+                    fault,
+                    why: why.clone(),
+                });
+                self.tell(mark, MarkPhase::NotObserved(why));
+            }
+        }
+    }
+
+    async fn undo(&self, fault: &Fault, undo: &Undo) -> Result<(), String> {
+        let undone = undo
+            .carry_out(&self.state, self.undo_budget, &mut |step| {
+                record_step(&self.journal, &fault.name, step)
+            })
+            .await;
+        match undone {
+            Ok(_) => Ok(()),
+            Err(why) => {
+                record_failure(&self.journal, &fault.name, &why);
+                Err(why)
+            }
+        }
+    }
+
+    /// What is not needed to undo a fault may fail to be written.
+    fn write(&self, entry: Entry) {
+        if let Err(error) = self.journal.append(entry) {
+            eprintln!("the journal can't be written: {error}");
+        }
+    }
+
+    fn tell(&self, id: MarkId, phase: MarkPhase) {
+        (self.sink)(Event::Mark(Mark {
+            id,
+            phase,
+            at: self.clock.now(),
+        }));
+    }
+}
