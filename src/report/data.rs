@@ -249,8 +249,35 @@ pub struct TimelineRow {
     pub name: String,
     /// `/s`, `us`, `share`, or empty for a count.
     pub unit: String,
+    /// How the seconds of a step became one value: `mean`, `highest`, `lowest`.
+    pub by: Join,
     /// One value a step; `None` where nothing was measured.
     pub values: Vec<Option<f64>>,
+}
+
+/// How several values become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Join {
+    Mean,
+    Highest,
+    Lowest,
+}
+
+impl Join {
+    /// The one value of the known ones among these; `None` without any.
+    #[must_use]
+    pub fn of(self, values: &[Option<f64>]) -> Option<f64> {
+        let known = || values.iter().flatten().copied();
+        match self {
+            Join::Mean => {
+                let count = known().count();
+                (count > 0).then(|| known().sum::<f64>() / count as f64)
+            }
+            Join::Highest => known().reduce(f64::max),
+            Join::Lowest => known().reduce(f64::min),
+        }
+    }
 }
 
 /// What a probed source said over the load.

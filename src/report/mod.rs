@@ -5,9 +5,20 @@
 
 pub mod build;
 pub mod data;
+pub mod events;
+pub mod hlog;
+mod json;
+mod junit;
+mod markdown;
 mod operations;
 mod pools;
+pub mod terminal;
+mod text;
 mod timeline;
 
 pub use build::{Facts, build};
 pub use data::Report;
+pub use json::json;
+pub use junit::junit;
+pub use markdown::markdown;
+pub use terminal::summary;

@@ -1,7 +1,7 @@
 //! The run by time: a few lines that people look at together, in at most [`MOST_STEPS`] steps.
 
 use super::build::from_zero_s;
-use super::data::{Timeline, TimelineRow};
+use super::data::{Join, Timeline, TimelineRow};
 use crate::measure::Collector;
 use crate::measure::pool::PoolSeries;
 use crate::measure::second::HubSecond;
@@ -12,14 +12,6 @@ use std::ops::Range;
 
 /// Steps of a timeline at most.
 pub const MOST_STEPS: u64 = 600;
-
-/// How the seconds of a step become one value.
-#[derive(Clone, Copy)]
-enum Join {
-    Mean,
-    Highest,
-    Lowest,
-}
 
 /// The seconds of the clock from 0:00 to the load's end, as far as they are closed.
 pub(super) fn load_seconds(collector: &Collector) -> Range<u64> {
@@ -68,7 +60,8 @@ impl Lines<'_> {
             self.rows.push(TimelineRow {
                 name: name.to_owned(),
                 unit: unit.to_owned(),
-                values: steps.map(|step| joined(step, join)).collect(),
+                by: join,
+                values: steps.map(|step| join.of(step)).collect(),
             });
         }
     }
@@ -178,16 +171,4 @@ fn is_wanted(kind: OperationKind) -> bool {
         kind,
         OperationKind::Step { .. } | OperationKind::Command { .. }
     )
-}
-
-fn joined(values: &[Option<f64>], join: Join) -> Option<f64> {
-    let known = || values.iter().flatten().copied();
-    match join {
-        Join::Mean => {
-            let count = known().count();
-            (count > 0).then(|| known().sum::<f64>() / count as f64)
-        }
-        Join::Highest => known().reduce(f64::max),
-        Join::Lowest => known().reduce(f64::min),
-    }
 }

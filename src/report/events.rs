@@ -1,0 +1,102 @@
+//! `events.jsonl`: one JSON object a line for each transition and mark, as they come.
+
+use crate::event::{CommandId, MarkPhase, Offset};
+use crate::measure::{Marks, Transition};
+use crate::plan::Plan;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// One line. `at_us` runs from 0:00 as far as that is known when the line is written, else from the clock's beginning.
+#[derive(Serialize)]
+struct Line<'a> {
+    at_us: i64,
+    event: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mark: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due_us: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u64>,
+}
+
+/// The lines of these transitions, each with its line end.
+#[must_use]
+pub fn lines(transitions: &[Transition], plan: &Plan, marks: &Marks) -> String {
+    let mut text = String::new();
+    for transition in transitions {
+        let line = line(transition, plan, marks);
+        let json = serde_json::to_string(&line).expect("a line is text and whole numbers");
+        let _ = writeln!(text, "{json}");
+    }
+    text
+}
+
+fn line<'a>(transition: &'a Transition, plan: &'a Plan, marks: &Marks) -> Line<'a> {
+    let plain = |event: &'a str, at: Offset| Line {
+        at_us: marks.from_zero_us(at),
+        event,
+        mark: None,
+        phase: None,
+        text: None,
+        group: None,
+        command: None,
+        due_us: None,
+        count: None,
+    };
+    let command = |event: &'a str, id: &CommandId, at: Offset| Line {
+        group: plan
+            .issuers
+            .get(usize::from(id.issuer))
+            .map(|group| group.name.as_str()),
+        command: Some(id.number),
+        ..plain(event, at)
+    };
+    match transition {
+        Transition::Zero { at } => plain("zero", *at),
+        Transition::LoadEnd { at } => plain("load end", *at),
+        Transition::Mark(mark) => {
+            let (phase, text) = match &mark.phase {
+                MarkPhase::Begin => ("begin", None),
+                MarkPhase::Observed(how) => ("observed", Some(how.as_str())),
+                MarkPhase::NotObserved(why) => ("not observed", Some(why.as_str())),
+                MarkPhase::End => ("end", None),
+                MarkPhase::Failed(why) => ("failed", Some(why.as_str())),
+            };
+            Line {
+                mark: Some(plan.mark_name(mark.id)),
+                phase: Some(phase),
+                text,
+                ..plain("mark", mark.at)
+            }
+        }
+        Transition::Settled { id, state, due, at } => Line {
+            text: Some(state.name()),
+            due_us: due.map(|due| marks.from_zero_us(due)),
+            ..command("command", id, *at)
+        },
+        Transition::Duplicated { id, at } => Line {
+            text: Some("duplicated"),
+            ..command("command", id, *at)
+        },
+        Transition::Unexpected { id, at } => Line {
+            text: Some("unexpected"),
+            ..command("command", id, *at)
+        },
+        Transition::AfterClosing { id, at } => Line {
+            text: Some("delivered after its account was closed"),
+            ..command("command", id, *at)
+        },
+        Transition::LeftOut { count, at } => Line {
+            count: Some(*count),
+            ..plain("commands without a line", *at)
+        },
+    }
+}

@@ -1,0 +1,71 @@
+//! Small pieces of text that several forms share.
+
+use super::data::{JudgementRow, LedgerRow, Times};
+use crate::measure::figures;
+
+/// The sign of a verdict.
+pub(super) fn sign(verdict: &str) -> &'static str {
+    match verdict {
+        "pass" => "✓",
+        "fail" => "✗",
+        "not judged" => "-",
+        _ => "?",
+    }
+}
+
+/// `5:58`, or nothing for what holds for the whole.
+pub(super) fn at(row: &JudgementRow) -> String {
+    row.at_s.map(figures::clock).unwrap_or_default()
+}
+
+/// `12.3 ms`, or `-`.
+pub(super) fn time(us: Option<u64>) -> String {
+    us.map_or_else(|| "-".to_owned(), |us| figures::time(us as f64))
+}
+
+/// The p50 and p99 of what may be nothing.
+pub(super) fn p50_p99(times: Option<&Times>) -> (String, String) {
+    (
+        time(times.map(|times| times.p50_us)),
+        time(times.map(|times| times.p99_us)),
+    )
+}
+
+/// `due 1,080 = in time 1,000 + late 80`: every state that has a command, and always those that matter.
+pub(super) fn account(row: &LedgerRow) -> String {
+    let shown = row.states.iter().filter(|state| {
+        state.count > 0 || ["in time", "late", "lost"].contains(&state.state.as_str())
+    });
+    let states: Vec<String> = shown
+        .map(|state| format!("{} {}", state.state, figures::count(state.count)))
+        .collect();
+    format!("due {} = {}", figures::count(row.due), states.join(" + "))
+}
+
+/// What is counted apart of the account.
+pub(super) fn apart(row: &LedgerRow) -> String {
+    let per_command = if row.due > 0 {
+        row.retries as f64 / row.due as f64
+    } else {
+        0.0
+    };
+    format!(
+        "duplicated {}  unexpected {}  delivered after giving up {}, after closing {}  retries {} ({} per command)",
+        figures::count(row.duplicated),
+        figures::count(row.unexpected),
+        figures::count(row.after_give_up),
+        figures::count(row.after_closing),
+        figures::count(row.retries),
+        figures::number(per_command),
+    )
+}
+
+/// An amount of memory.
+pub(super) fn bytes(bytes: u64) -> String {
+    let mebibytes = bytes as f64 / 1_048_576.0;
+    if mebibytes < 1024.0 {
+        format!("{mebibytes:.0} MiB")
+    } else {
+        format!("{:.1} GiB", mebibytes / 1024.0)
+    }
+}
