@@ -18,6 +18,9 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+/// How long workers may take to let go of what they have in flight.
+const LONGEST_CUT: Duration = Duration::from_secs(1);
+
 /// What lanes are told from outside.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Orders {
@@ -401,9 +404,13 @@ impl<A: Agent + Send + 'static> Work<A> {
                 () = tokio::time::sleep_until(wake_at), if wake.is_some() => {}
             }
         }
-        while self.shared.in_flight.load(Ordering::Acquire) > 0 {
-            self.shared.freed.notified().await;
-        }
+        let all_stopped = async {
+            while self.shared.in_flight.load(Ordering::Acquire) > 0 {
+                self.shared.freed.notified().await;
+            }
+        };
+        // Workers see the cut at once; one that died must not hold up the end of the run.
+        let _ = tokio::time::timeout(LONGEST_CUT, all_stopped).await;
         self.take_returned();
         while let Some(Reverse(resting)) = self.resting.pop() {
             self.stop(resting.ticket);

@@ -93,6 +93,7 @@ async fn a_proxy_in_the_environment_sees_no_packet() {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args([
         "--exact",
+        "--nocapture",
         "live_users::strangers::a_proxy_in_the_environment_sees_no_packet",
     ]);
     child.env(TARGET, format!("http://{address}/"));
@@ -112,6 +113,9 @@ async fn a_proxy_in_the_environment_sees_no_packet() {
     );
     assert_eq!(answered.load(Ordering::SeqCst), 10);
     assert_eq!(connects.load(Ordering::SeqCst), 0);
+    // Standard output belongs to the program: Goose, too, says nothing there ("All 500 users launched.").
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(!said.contains("launched"), "{said}");
 }
 
 async fn ride_ten(address: &str) {
