@@ -1,8 +1,11 @@
 //! How the run stands now, for those who watch it.
 
 use super::Collector;
+use super::pool::PoolSeries;
+use crate::event::Offset;
 use crate::plan::OperationKind;
 use crate::plan::Plan;
+use crate::plan::target::Plays;
 
 /// Seconds over which rates and percentiles of the live line are taken.
 const WINDOW_SECONDS: u64 = 5;
@@ -10,7 +13,7 @@ const WINDOW_SECONDS: u64 = 5;
 /// The run at the end of the last closed second.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Live {
-    /// Seconds from 0:00; negative while the groups connect.
+    /// Seconds from 0:00; while the groups connect, since the clock began.
     pub time_s: i64,
     /// `connecting`, `load`, `settling`; with the triggers and faults that act.
     pub phase: String,
@@ -26,16 +29,18 @@ pub struct Live {
     pub in_flight: u64,
     /// Commands that are open.
     pub commands_open: u64,
+    /// The worst mean wait of any pool over the last seconds, in microseconds; `None` if none is probed.
+    pub pool_wait_us: Option<f64>,
 }
 
 impl Collector {
-    /// How the run stands at the end of the last closed second.
+    /// How the run stands at the end of the last closed second. `pools` is parallel to `Probes::sources`.
     #[must_use]
-    pub fn live(&self) -> Live {
+    pub fn live(&self, pools: &[PoolSeries]) -> Live {
         let end = self.series().end();
         let from = end.saturating_sub(WINDOW_SECONDS);
         let plan = self.plan();
-        let zero = self.marks().zero.map_or(end, |zero| zero.second());
+        let zero = self.marks().zero.map_or(0, |zero| zero.second());
         let mut live = Live {
             time_s: i64::try_from(end).unwrap_or(i64::MAX)
                 - i64::try_from(zero).unwrap_or(i64::MAX),
@@ -50,6 +55,7 @@ impl Collector {
             commands_open: (0..plan.issuers.len())
                 .map(|issuer| self.ledger().total(issuer).of(super::State::Open))
                 .sum(),
+            pool_wait_us: self.pool_wait_us(pools, from, end),
             ..Live::default()
         };
         let (mut started, mut ok, mut ended) = (0, 0, 0);
@@ -87,6 +93,17 @@ impl Collector {
         live.arrivals_per_second = started as f64 / seconds as f64;
         live.success = (ended > 0).then(|| ok as f64 / ended as f64);
         live
+    }
+
+    fn pool_wait_us(&self, pools: &[PoolSeries], from: u64, end: u64) -> Option<f64> {
+        let sources = self.plan().target.probes.sources.iter().zip(pools);
+        let waits = sources
+            .filter(|(source, _)| source.plays == Plays::Pool)
+            .filter_map(|(_, series)| {
+                let window = Offset(from * 1_000_000)..Offset(end * 1_000_000);
+                series.wait_mean(window).map(|wait| wait.judged_us)
+            });
+        waits.reduce(f64::max)
     }
 
     fn phase(&self, end: u64) -> String {
