@@ -291,7 +291,7 @@ pub enum Event {
         sent: bool,
         at: Offset,
     },
-    /// A message arrived at a hub's command topic that carries no id of this run.
+    /// A message arrived at a hub's command topic that carries no id of this run, or that of a command for another hub.
     Foreign { group: u16, at: Offset },
     /// The connection over which issuers publish commands changed; `device` is the row in `Target::devices`.
     Publisher {

@@ -137,12 +137,6 @@ impl Hub {
         }
     }
 
-    /// Whether the hub counts as connected.
-    #[must_use]
-    pub fn is_connected(&self) -> bool {
-        self.state == State::Connected
-    }
-
     fn tell(&self, change: HubChange, at: Offset, out: &mut Vec<Action>) {
         out.push(Action::Tell(Event::Hub {
             group: self.config.group,

@@ -184,7 +184,7 @@ fn every_attempt_keeps_the_id_of_its_action() {
     target.request = Box::new(|_, dice| match dice.below(4) {
         0 => Answer::Silence,
         1 => Answer::Reply(ReplyResult::Status(503)),
-        _ => Answer::Reply(ReplyResult::Status(202)),
+        _ => Answer::Right,
     });
     let world = World::run(plan(20), target);
     let mut senders: BTreeMap<&str, Vec<(AgentKind, u64)>> = BTreeMap::new();

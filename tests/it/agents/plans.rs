@@ -174,6 +174,7 @@ fn command() -> CommandSpec {
     let request = request(
         Method::Post,
         "http://127.0.0.1:80/v1/hubs/<serial>/commands",
+        "<command>",
         Answer {
             ok: vec![202],
             expired: vec![410],
@@ -188,11 +189,11 @@ fn command() -> CommandSpec {
     }
 }
 
-pub fn request(method: Method, url: &str, answer: Answer) -> Request {
+fn request(method: Method, url: &str, key: &str, answer: Answer) -> Request {
     Request {
         method,
         url: text(url),
-        headers: vec![("Idempotency-Key".to_owned(), text("<intent>"))],
+        headers: vec![("Idempotency-Key".to_owned(), text(key))],
         bearer: None,
         json: None,
         answer,
@@ -200,7 +201,7 @@ pub fn request(method: Method, url: &str, answer: Answer) -> Request {
 }
 
 /// near (keeps a bike, or ends), unlock (may be taken), a ride, and the return.
-pub fn journey() -> Journey {
+fn journey() -> Journey {
     let keep = |name: &str, path: &str| vec![(name.to_owned(), self::path(path))];
     let step = |name: &str, action| Step {
         name: name.to_owned(),
@@ -226,6 +227,7 @@ pub fn journey() -> Journey {
                 StepAction::Request(request(
                     Method::Get,
                     &format!("{base}/near?rider=<rider>"),
+                    "<intent>",
                     near,
                 )),
             ),
@@ -234,6 +236,7 @@ pub fn journey() -> Journey {
                 StepAction::Request(request(
                     Method::Post,
                     &format!("{base}/bikes/<bike>/unlock"),
+                    "<intent>",
                     unlock,
                 )),
             ),
@@ -249,6 +252,7 @@ pub fn journey() -> Journey {
                 StepAction::Request(request(
                     Method::Post,
                     &format!("{base}/trips/<trip>/end"),
+                    "<intent>",
                     Answer::default(),
                 )),
             ),

@@ -1,10 +1,109 @@
-//! Whole plans in virtual time: whatever the target does, the accounts add up, and the same seed tells the same story.
+//! Whole plans, the shipped ones among them, in virtual time: whatever the target does, the accounts add up, and the same seed tells the
+//! same story.
 
 use super::plans::{plan, seconds, with_drop};
 use super::target::Target;
-use super::world::{World, at};
+use super::world::{World, ZERO, at};
 use rushhour::event::{AgentKind, CommandStep, Event, HubChange, Outcome};
+use rushhour::plan::Plan;
+use rushhour::spec::{self, Sources};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// Every profile in the folder with its own target, and one against a bare broker; fleets are cut down to 300 hubs, which
+/// changes nothing about what a hub decides.
+fn shipped() -> Vec<Plan> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("profiles");
+    let files = std::fs::read_dir(&folder)
+        .expect("profiles are shipped")
+        .map(|entry| entry.expect("readable").path());
+    let mut sources: Vec<(PathBuf, Option<PathBuf>)> = files
+        .filter(|path| path.extension().is_some_and(|is| is == "yaml"))
+        .map(|path| (path, None))
+        .collect();
+    sources.sort();
+    assert!(sources.len() >= 3, "{sources:?}");
+    sources.push((
+        folder.join("mass-reconnect.yaml"),
+        Some(folder.join("targets/mosquitto.yaml")),
+    ));
+    let read = |(profile, target)| {
+        spec::read(&Sources {
+            profile,
+            target,
+            ..Sources::default()
+        })
+        .expect("shipped profiles can be read")
+    };
+    let mut plans: Vec<Plan> = sources.into_iter().map(read).collect();
+    for hubs in plans.iter_mut().flat_map(|plan| &mut plan.hubs) {
+        hubs.count = hubs.count.min(300);
+    }
+    plans
+}
+
+fn failures(world: &World) -> Vec<&Event> {
+    let failed = |event: &&Event| matches!(event, Event::Finished { outcome, .. } if *outcome != Outcome::Ok);
+    world
+        .told
+        .iter()
+        .map(|(_, event)| event)
+        .filter(failed)
+        .collect()
+}
+
+#[test]
+fn shipped_profiles_succeed_against_a_healthy_target() {
+    for plan in shipped() {
+        let name = plan.profile.display().to_string();
+        let hubs: u32 = plan.hubs.iter().map(|group| group.count).sum();
+        let due: u64 = plan
+            .issuers
+            .iter()
+            .map(|group| group.arrivals.total())
+            .sum();
+        let mut world = World::new(plan.clone(), Target::healthy(1));
+        world.run_until(ZERO.after(plan.duration + plan.drain));
+        // What a drop interrupts is reset; nothing else may fail.
+        let failures = failures(&world);
+        let reset = |event: &&Event| {
+            matches!(
+                event,
+                Event::Finished {
+                    outcome: Outcome::Reset,
+                    ..
+                }
+            )
+        };
+        assert!(failures.iter().all(reset), "{name}: {failures:?}");
+        assert_eq!(world.connected(), i32::try_from(hubs).unwrap(), "{name}");
+        assert_eq!(
+            commands(&world, CommandStep::Due),
+            usize::try_from(due).unwrap(),
+            "{name}"
+        );
+        assert_eq!(
+            commands(&world, CommandStep::Accepted),
+            usize::try_from(due).unwrap(),
+            "{name}"
+        );
+        world.stop();
+    }
+}
+
+#[test]
+fn shipped_profiles_add_up_against_an_unreliable_target() {
+    for (seed, plan) in (1..).zip(shipped()) {
+        let name = plan.profile.display().to_string();
+        let world = World::run(plan, Target::unreliable(seed));
+        let (started, finished, unfinished) = world.sums();
+        assert_eq!(started, finished + unfinished, "{name}");
+        assert!(
+            finished > 1000 && !failures(&world).is_empty(),
+            "{name}: {finished} finished"
+        );
+    }
+}
 
 fn commands(world: &World, wanted: CommandStep) -> usize {
     let is = |event: &Event| matches!(event, Event::Command { step, .. } if *step == wanted);

@@ -21,6 +21,8 @@ pub enum Connect {
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Answer {
+    /// What the target file calls a success.
+    Right,
     Reply(ReplyResult),
     /// Nothing until the timeout.
     Silence,
@@ -52,7 +54,7 @@ impl Target {
             dice: Dice::named(seed, 99, 0),
             connect: Box::new(|_, _| Connect::Works),
             session: Box::new(|_, _| None),
-            request: Box::new(|_, _| Answer::Reply(ReplyResult::Status(202))),
+            request: Box::new(|_, _| Answer::Right),
             pong: Box::new(|_, _| true),
             acknowledge: Box::new(|_, _| true),
             latency: (millis(1), millis(20)),
@@ -81,7 +83,7 @@ impl Target {
                 6 => Answer::Reply(ReplyResult::Status(404)),
                 7 => Answer::Reply(ReplyResult::Status(409)),
                 8 => Answer::Reply(ReplyResult::Status(410)),
-                _ => Answer::Reply(ReplyResult::Status(202)),
+                _ => Answer::Right,
             }),
             pong: Box::new(|_, dice| dice.below(20) > 0),
             acknowledge: Box::new(|_, dice| dice.below(5) > 0),

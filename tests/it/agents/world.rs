@@ -12,9 +12,9 @@ use rushhour::agents::{
 };
 use rushhour::dice::Dice;
 use rushhour::event::{AgentId, AgentKind, CommandId, Event, HubChange, Offset, Outcome};
-use rushhour::plan::Plan;
 use rushhour::plan::fault::{How, TriggerKind};
 use rushhour::plan::target::CommandSend;
+use rushhour::plan::{self, Plan};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
@@ -135,11 +135,19 @@ impl World {
     }
 
     /// How many hubs are connected.
-    pub fn connected(&self) -> usize {
-        self.actors
-            .iter()
-            .filter(|actor| matches!(&actor.agent, Player::Hub(hub) if hub.is_connected()))
-            .count()
+    pub fn connected(&self) -> i32 {
+        let change = |event: &Event| match event {
+            Event::Hub {
+                change: HubChange::Connected,
+                ..
+            } => 1,
+            Event::Hub {
+                change: HubChange::Lost | HubChange::Left,
+                ..
+            } => -1,
+            _ => 0,
+        };
+        self.told.iter().map(|(_, event)| change(event)).sum()
     }
 
     /// Started, finished and unfinished actions of all agents.
@@ -401,52 +409,51 @@ impl World {
     }
 
     fn request(&mut self, row: usize, timeout: Duration) {
-        let (name, command) = match &self.actors[row].agent {
+        let (key, right, command) = self.describe(row);
+        self.requests.push((self.now, self.actors[row].id, key));
+        let delay = self.target.delay().min(timeout);
+        let answer = (self.target.request)(self.now, &mut self.target.dice);
+        let (after, result) = match answer {
+            Answer::Silence => (timeout, ReplyResult::Failed(Outcome::TimedOut)),
+            Answer::Reply(result) => (delay, result),
+            Answer::Right => (delay, right),
+        };
+        self.bring(row, after, Given::Reply(result));
+        if let (Answer::Right, Some((id, hub))) = (answer, command) {
+            self.deliver_later(row, id, hub);
+        }
+    }
+
+    /// The `<intent>` or `<command>` of the actor's request, the right answer to it, and the command in it.
+    fn describe(&self, row: usize) -> (String, ReplyResult, Option<(CommandId, u64)>) {
+        let right = |answer: &plan::target::Answer| {
+            ReplyResult::Status(answer.ok.first().copied().unwrap_or(200))
+        };
+        let mut key = String::new();
+        match &self.actors[row].agent {
             Player::Hub(_) => panic!("a hub sends no requests"),
             Player::Rider(rider) => {
                 let request = rider.request().expect("the current step is a request");
-                let mut url = String::new();
-                let known = |name: &str, out: &mut String| rider.value(name, out) || outside(name);
-                request
-                    .url
-                    .render_into(&mut url, known)
-                    .expect("every name is known by now");
-                ("intent", None)
+                render(request, &|name, out| rider.value(name, out));
+                assert!(rider.value("intent", &mut key));
+                (key, right(&request.answer), None)
             }
-            Player::Issuer(issuer) => ("command", Some((issuer.command(), issuer.hub()))),
-        };
-        let mut key = String::new();
-        let actor = &self.actors[row];
-        assert!(match &actor.agent {
-            Player::Rider(rider) => rider.value(name, &mut key),
-            Player::Issuer(issuer) => issuer.value(name, &mut key),
-            Player::Hub(_) => false,
-        });
-        self.requests.push((self.now, actor.id, key));
-        let by_publish = matches!(&actor.agent, Player::Issuer(issuer) if matches!(issuer.send(), CommandSend::Publish { .. }));
-        let delay = self.target.delay().min(timeout);
-        match (self.target.request)(self.now, &mut self.target.dice) {
-            Answer::Silence => self.bring(
-                row,
-                timeout,
-                Given::Reply(ReplyResult::Failed(Outcome::TimedOut)),
-            ),
-            Answer::Reply(ReplyResult::Status(status)) if by_publish && status < 300 => {
-                self.bring(row, delay, Given::Reply(ReplyResult::Accepted));
-                self.deliver_later(row, command);
-            }
-            Answer::Reply(result) => {
-                self.bring(row, delay, Given::Reply(result));
-                if matches!(result, ReplyResult::Status(status) if status < 300) {
-                    self.deliver_later(row, command);
-                }
+            Player::Issuer(issuer) => {
+                assert!(issuer.value("command", &mut key));
+                let result = match issuer.send() {
+                    CommandSend::Publish { .. } => ReplyResult::Accepted,
+                    CommandSend::Http(request) => {
+                        render(request, &|name, out| issuer.value(name, out));
+                        right(&request.answer)
+                    }
+                };
+                (key, result, Some((issuer.command(), issuer.hub())))
             }
         }
     }
 
     /// Brings an accepted command to its hub, if that is connected when it comes.
-    fn deliver_later(&mut self, issuer: usize, command: Option<(CommandId, u64)>) {
-        let Some((id, hub)) = command else { return };
+    fn deliver_later(&mut self, issuer: usize, id: CommandId, hub: u64) {
         let group = self.plan.issuers[usize::from(self.actors[issuer].id.group)].to;
         let row = self.hubs[group] + usize::try_from(hub).expect("few hubs");
         if self.actors[row].accepted {
@@ -456,9 +463,25 @@ impl World {
     }
 }
 
-/// Names that a driver would know: they are no affair of the agents.
-fn outside(name: &str) -> bool {
-    name.starts_with("lab.") || name.starts_with("secret.")
+/// Renders a request as a driver would; what the lab and secrets are called is no affair of the agents.
+///
+/// # Panics
+/// If a name is unknown.
+fn render(request: &plan::target::Request, value: &dyn Fn(&str, &mut String) -> bool) {
+    let known = |name: &str, out: &mut String| {
+        value(name, out) || name.starts_with("lab.") || name.starts_with("secret.")
+    };
+    let mut text = String::new();
+    let headers = request.headers.iter().map(|(_, value)| value);
+    for template in headers.chain([&request.url]).chain(&request.bearer) {
+        template
+            .render_into(&mut text, known)
+            .expect("every name is known by now");
+    }
+    if let Some(json) = &request.json {
+        json.render(&mut |name, out| known(name, out))
+            .expect("every name is known by now");
+    }
 }
 
 /// Offset of a time after 0:00.
