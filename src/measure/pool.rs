@@ -63,7 +63,7 @@ pub enum Value {
 pub enum Counter {
     /// Time waited, in microseconds, written when a wait ends.
     WaitSum,
-    /// Waits that ended, those of no length included.
+    /// Waits that ended, those of no length and those that gave up included.
     WaitCount,
     /// Requests that had to wait at all: the pools of Go's `database/sql` export no other count.
     Waiters,
@@ -294,9 +294,18 @@ impl Row {
         }
     }
 
-    /// Requests that got a connection in this row: the counter of acquires, or of waits that ended where there is none.
+    /// Requests that got a connection in this row. Where no counter says so: waits that ended less those that ended by giving up,
+    /// which HikariCP and OpenTelemetry's histograms count. More give-ups than ended waits prove that they are not counted here.
     fn acquired(&self) -> Option<f64> {
-        self.acquires.or(self.wait_count)
+        let ended = self.wait_count.map(|ended| {
+            let gave_up = self.timeouts.unwrap_or(0.0);
+            if gave_up <= ended {
+                ended - gave_up
+            } else {
+                ended
+            }
+        });
+        self.acquires.or(ended)
     }
 
     /// The middle of the time that the increases cover: it decides to which window they belong.

@@ -219,6 +219,7 @@ const PGXPOOL: &[Row] = &[
     gauge(Signal::InUse, "pgxpool_acquired_conns"),
     gauge(Signal::Max, "pgxpool_max_conns"),
     counter(Signal::Timeouts, "pgxpool_canceled_acquire_count"),
+    counter(Signal::Acquires, "pgxpool_acquire_count"),
 ];
 
 /// prometheus-community's pgbouncer_exporter. PgBouncer counts assignments from 1.23 on; before, transactions, which count when

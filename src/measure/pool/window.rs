@@ -195,7 +195,7 @@ impl PoolSeries {
         self.increase(&window, |row| row.timeouts)
     }
 
-    /// Requests that got a connection; where no such counter is exported, waits that ended.
+    /// Requests that got a connection; where no such counter is exported, waits that ended less those that gave up.
     #[must_use]
     pub fn acquires(&self, window: Range<Offset>) -> Option<f64> {
         self.increase(&window, Row::acquired)

@@ -13,8 +13,12 @@ const ALLOWANCE_CONFIDENCE: f64 = 0.999;
 /// Of what the plan offers, this share must be tried: silence is not health.
 const ACTIVE_SHARE: f64 = 0.90;
 
-/// In a second in which the plan offers at least this many, none tried or none ended is a bad second, not a missing one.
-const TELLING_OFFER: f64 = 3.0;
+/// Arrivals by chance come in fewer than the plan expects: this many of their standard deviations (the root of the number).
+const CHANCE: f64 = 2.0;
+
+/// In a second in which the plan offers at least this many, none tried or none ended is a bad second, not a missing one. By chance
+/// that happens once in 3000 seconds.
+const TELLING_OFFER: f64 = 8.0;
 
 /// Of a signal that does not depend on activity, this share of the seconds must be known.
 const KNOWN_SHARE: f64 = 0.8;

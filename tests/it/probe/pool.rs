@@ -144,17 +144,45 @@ fn a_stall_is_seen_while_the_counters_are_frozen() {
 #[test]
 fn with_timeouts_the_larger_mean_is_judged() {
     // 100 arrive a second; 30 give up after 1 s (their wait is in no counter), 70 wait 0.5 s: 65 wait at any time, and the mean is 0.65 s.
-    let series = series(60, |second| Pool {
-        waited_s: second as f64 * 35.0,
-        count: second as f64 * 70.0,
-        waiting: 65.0 + (second % 2) as f64 * 2.0 - 1.0,
-        timeouts: second as f64 * 30.0,
-    });
+    let mut series = PoolSeries::new(SECOND);
+    for second in 0..60 {
+        let mut read = values(Pool {
+            waited_s: second as f64 * 35.0,
+            count: second as f64 * 70.0,
+            waiting: 65.0 + (second % 2) as f64 * 2.0 - 1.0,
+            timeouts: second as f64 * 30.0,
+        });
+        read.push(counter(Counter::Acquires, second as f64 * 70.0));
+        add(&mut series, second, read);
+    }
     let wait = series.wait_mean(seconds(5..55)).unwrap();
     assert_eq!(wait.by_counters_us, Some(500_000.0));
     assert!((wait.judged_us - 650_000.0).abs() < 7_000.0, "{wait:?}");
     assert_eq!(wait.by_little_us, Some(wait.judged_us));
     assert_eq!(series.timeouts(seconds(5..55)), Some(1500.0));
+}
+
+/// A histogram that counts give-ups goes on growing in a stall: what grows is not what was acquired.
+#[test]
+fn nobody_gets_a_connection_while_all_give_up() {
+    let series = series(30, |second| {
+        let gave_up = second.saturating_sub(10).min(10) as f64 * 20.0;
+        let served = second as f64 * 50.0 - second.saturating_sub(10).min(10) as f64 * 50.0;
+        Pool {
+            waited_s: gave_up * 5.0,
+            count: served + gave_up,
+            waiting: if gave_up > 0.0 { 100.0 } else { 0.0 },
+            timeouts: gave_up,
+        }
+    });
+    assert_eq!(
+        series.stalled(seconds(0..30)),
+        Some(Duration::from_secs(10))
+    );
+    assert_eq!(series.acquires(seconds(10..20)), Some(0.0));
+    let wait = series.wait_mean(seconds(11..20)).unwrap();
+    assert_eq!(wait.by_counters_us, Some(5_000_000.0));
+    assert!((wait.judged_us - 5_000_000.0).abs() < 1.0, "{wait:?}");
 }
 
 /// Sampled once a second, one moment of bad luck must not overrule what every single wait was counted by.
