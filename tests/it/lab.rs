@@ -1,1 +1,9 @@
-//!
+//! The embedded target, looked at from outside: its processes, its API, its shards, its database and its defects.
+
+mod commands;
+mod database;
+mod defects;
+mod hub;
+mod processes;
+mod riders;
+mod shards;

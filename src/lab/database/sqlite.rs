@@ -53,6 +53,14 @@ impl Store {
         Ok(columns(&*self.connection().prepare_cached(sql)?))
     }
 
+    /// How many parameters the statement has.
+    ///
+    /// # Errors
+    /// If SQLite does not understand it.
+    pub fn parameter_count(&self, sql: &str) -> Result<usize, rusqlite::Error> {
+        Ok(self.connection().prepare_cached(sql)?.parameter_count())
+    }
+
     /// Runs one statement with its parameters in the order of their first use.
     ///
     /// # Errors

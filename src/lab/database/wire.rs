@@ -206,8 +206,10 @@ impl QueryParser for Parser {
         Ok(Some(sql.to_owned()))
     }
 
-    fn get_parameter_types(&self, _statement: &String) -> PgWireResult<Vec<Type>> {
-        Ok(Vec::new())
+    /// SQLite knows no types of parameters; as text they become what the column is.
+    fn get_parameter_types(&self, statement: &String) -> PgWireResult<Vec<Type>> {
+        let count = self.store.parameter_count(statement).map_err(refused)?;
+        Ok(vec![Type::TEXT; count])
     }
 
     fn get_result_schema(

@@ -53,6 +53,16 @@ fn text(gateway: &Gateway) -> String {
     pool(gateway, &mut page);
     shards(gateway, &mut page);
     commands(gateway, &mut page);
+    // By this, readers of counters know that they began anew.
+    page.family(
+        "process_start_time_seconds",
+        "gauge",
+        "When the gateway started, in Unix time.",
+    );
+    page.line(format_args!(
+        "process_start_time_seconds {}",
+        gateway.started_unix
+    ));
     page.0
 }
 

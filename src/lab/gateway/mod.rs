@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 
 /// How long a database may take to be there when nobody announced that it comes later.
@@ -70,6 +70,8 @@ pub struct Gateway {
     /// Who waits for a shard to be started anew.
     restarts: Mutex<HashMap<u16, Vec<oneshot::Sender<Option<String>>>>>,
     started: Instant,
+    /// The same moment in seconds of Unix time.
+    started_unix: f64,
 }
 
 /// Runs the gateway until its supervisor ends.
@@ -136,6 +138,9 @@ impl Gateway {
             database_ready: AtomicBool::new(false),
             restarts: Mutex::default(),
             started: Instant::now(),
+            started_unix: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0.0, |since| since.as_secs_f64()),
             settings,
         }
     }

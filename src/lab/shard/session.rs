@@ -19,6 +19,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 const LONGEST_PACKET: usize = 64 * 1024;
 /// From the accept to the CONNECT.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// The kind of packet that a connection begins with, as its first byte has it.
+const CONNECT_KIND: u8 = 1;
 /// For the client to take what is sent to it.
 const WRITE_LIMIT: Duration = Duration::from_secs(10);
 /// Commands that the client has not acknowledged; one more waits.
@@ -149,6 +151,14 @@ impl Wire {
     async fn connect(&mut self) -> Result<Connect, Cause> {
         loop {
             self.fill().await.map_err(|_| Cause::Gone)?;
+            // Whatever speaks another protocol is not waited for until its "packet" is whole.
+            if self
+                .unread
+                .first()
+                .is_some_and(|first| first >> 4 != CONNECT_KIND)
+            {
+                return Err(Cause::Protocol);
+            }
             match self.packet()? {
                 Some(Packet::Connect(connect)) => return Ok(connect),
                 Some(_) => return Err(Cause::Protocol),
