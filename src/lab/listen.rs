@@ -1,5 +1,6 @@
 //! Listening: which ports the lab takes, and how its sockets stand.
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use tokio::net::{TcpListener, TcpSocket};
@@ -42,6 +43,14 @@ pub fn listen(port: u16) -> Result<TcpListener, ListenError> {
         io::ErrorKind::AddrInUse => ListenError::Taken { address, source },
         _ => ListenError::Other { address, source },
     })
+}
+
+/// Lets this process hold as many connections as the system allows it.
+pub fn raise_file_limit() {
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // Refused, the limit stays what it was; connections beyond it wait in the backlog.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
 }
 
 /// So many distinct ports of 127.0.0.1 that nobody listens on.

@@ -34,6 +34,7 @@ pub fn run(configuration: Configuration) -> Result<(), PartError> {
 
 async fn serve(configuration: Configuration) -> Result<(), PartError> {
     let _interrupts = lifeline::ignore_interrupts();
+    listen::raise_file_limit();
     let service = Duration::from_millis(configuration.settings.service_ms);
     let parallelism =
         usize::try_from(configuration.settings.database_parallelism).unwrap_or(usize::MAX);

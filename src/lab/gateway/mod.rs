@@ -91,6 +91,7 @@ pub fn run(configuration: Configuration) -> Result<(), PartError> {
 
 async fn serve(gateway: Arc<Gateway>, configuration: Configuration) -> Result<(), PartError> {
     let _interrupts = lifeline::ignore_interrupts();
+    listen::raise_file_limit();
     let api = listen::listen(configuration.api)?;
     let links = listen::listen(configuration.shard_link)?;
     exposition::start(Arc::clone(&gateway), configuration.metrics)?;

@@ -43,6 +43,7 @@ pub fn run(configuration: Configuration) -> Result<(), PartError> {
 
 async fn serve(configuration: Configuration) -> Result<(), PartError> {
     let _interrupts = lifeline::ignore_interrupts();
+    listen::raise_file_limit();
     let listener = listen::listen(configuration.port)?;
     let (to_gateway, messages) = mpsc::channel(LINK_QUEUE);
     let broker = Arc::new(Broker::new(to_gateway));
