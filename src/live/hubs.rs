@@ -5,6 +5,7 @@
 
 mod hub;
 mod orders;
+mod timers;
 
 use crate::agents::{HubConfig, Message};
 use crate::event::{CommandId, Event, HubChange, Offset, Sink};

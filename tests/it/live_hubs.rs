@@ -1,6 +1,7 @@
 //! Hubs and publishers over real sockets: against mosquitto, and against scripted servers that say odd things.
 
 mod broker;
+mod commands;
 mod fleet;
 mod odd_servers;
 mod publisher;

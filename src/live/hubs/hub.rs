@@ -5,7 +5,8 @@
 
 use super::Group;
 use super::orders::Board;
-use crate::agents::{Action, Agent, Context as Deciding, Hub, Input, Message, Order, Timer};
+use super::timers::{NEVER, Timers};
+use crate::agents::{Action, Agent, Context as Deciding, Hub, Input, Message, Order};
 use crate::dice::Dice;
 use crate::event::{AgentId, AgentKind, Event, Offset, Outcome, PacketKind};
 use crate::live::mqtt::{Connection, End, Packet, kind, level};
@@ -28,8 +29,6 @@ use tokio::time::{Instant, sleep_until};
 
 /// Return code of SUBACK for a subscription that is not granted.
 const NOT_GRANTED: u16 = 0x80;
-/// Later than any timer.
-const NEVER: Offset = Offset(u64::MAX);
 /// A day: an idle timer looks that far.
 const FAR: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -38,8 +37,7 @@ pub(super) struct HubTask {
     agent: Hub,
     dice: Dice,
     link: Link,
-    /// When each timer runs out, by its discriminant.
-    timers: [Offset; 6],
+    timers: Timers,
     /// Packet id and token of QoS 1 publishes without PUBACK.
     unanswered: Vec<(u16, u64)>,
     index: u32,
@@ -87,7 +85,7 @@ impl HubTask {
             dice: Dice::of(group.plan.seed, id),
             group,
             link: Link::Idle,
-            timers: [NEVER; 6],
+            timers: Timers::none(),
             unanswered: Vec::new(),
             index,
             read: 0,
@@ -146,28 +144,14 @@ impl HubTask {
     }
 
     fn next_wake(&self, order: Option<(Offset, Order)>) -> Offset {
-        let timer = self.timers.iter().min().copied().unwrap_or(NEVER);
+        let timer = self.timers.next();
         order.map_or(timer, |(at, _)| timer.min(at))
     }
 
     /// Tells the agent every timer that has run out, the oldest first.
     fn fire(&mut self) {
-        const ALL: [Timer; 6] = [
-            Timer::Connect,
-            Timer::Deadline,
-            Timer::KeepAlive,
-            Timer::Telemetry,
-            Timer::Actuated,
-            Timer::Wait,
-        ];
         let now = self.group.clock.now();
-        while let Some((at, timer)) = ALL
-            .iter()
-            .map(|timer| (self.timers[*timer as usize], *timer))
-            .min_by_key(|(at, _)| *at)
-            && at <= now
-        {
-            self.timers[timer as usize] = NEVER;
+        while let Some(timer) = self.timers.take(now) {
             self.turn(Input::Timer(timer));
         }
     }
@@ -199,8 +183,8 @@ impl HubTask {
             Action::Close(how) => self.close(how),
             Action::Ping => self.send(&Packet::PingReq, inputs),
             Action::Publish { token, message } => self.publish(token, message, inputs),
-            Action::WakeAt(timer, at) => self.timers[timer as usize] = at,
-            Action::Cancel(timer) => self.timers[timer as usize] = NEVER,
+            Action::WakeAt(timer, at) => self.timers.wake_at(timer, at),
+            Action::Cancel(timer) => self.timers.cancel(timer),
             Action::Tell(event) => {
                 if let Event::Hub { change, .. } = event {
                     self.group.changed(change);

@@ -2,6 +2,7 @@
 //!
 //! A hub holds nothing but how far it has read: a queue each would cost more than the hub.
 
+use super::timers::NEVER;
 use crate::agents::Order;
 use crate::event::Offset;
 use crate::plan::fault::Disconnect;
@@ -29,9 +30,6 @@ struct Stop {
     from: Offset,
     step: Duration,
 }
-
-/// Later than anything that happens.
-const NEVER: Offset = Offset(u64::MAX);
 
 impl Board {
     /// Orders the hubs that `disconnect` chooses among `count` to be dropped from `now` on.
