@@ -35,7 +35,9 @@ impl Answer {
             line.comparison.holds(found.high, limit),
         );
         let mut measured = figures::value(found.low, unit);
-        if found.low != found.high {
+        if found.high.is_infinite() {
+            measured = format!("at least {measured}");
+        } else if found.low != found.high {
             measured = format!("{measured} to {}", figures::value(found.high, unit));
         }
         if let Some(label) = label {
@@ -47,6 +49,11 @@ impl Answer {
             (false, false) => Verdict::Fail {
                 why: format!("{measured}, limit {written}"),
             },
+            _ if found.high.is_infinite() => Verdict::Inconclusive {
+                why: format!(
+                    "{measured}: the target's histogram ends there; longer buckets decide"
+                ),
+            },
             _ => Verdict::Inconclusive {
                 why: format!(
                     "{measured}: some commands were still open when the run ended; a longer drain decides"
@@ -55,6 +62,7 @@ impl Answer {
         };
         let excess = match worse(line.comparison) {
             Pick::Lowest => limit - found.low,
+            _ if found.high.is_infinite() => found.low - limit,
             _ => found.high - limit,
         };
         Answer {

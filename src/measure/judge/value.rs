@@ -4,7 +4,7 @@ use super::Judge;
 use super::scope::Stretch;
 use crate::event::{Offset, OperationId};
 use crate::measure::ledger::{Account, State};
-use crate::measure::pool::PoolSeries;
+use crate::measure::pool::{Estimate, PoolSeries};
 use crate::measure::series::{OperationPoint, Point};
 use crate::plan::expect::{
     CommandState, HubRate, HubState, PoolSignal, QueueSignal, Share, Stat, Subject, Unit,
@@ -424,24 +424,11 @@ fn gauge(series: &PoolSeries, signal: Signal, part: &Part<'_>) -> Option<Found> 
 
 /// Means of several stretches weigh by their length: by what was acquired, a stall would weigh nothing.
 fn wait(series: &PoolSeries, stat: Stat, part: &Part<'_>) -> Option<Found> {
-    let estimates = |of: &dyn Fn(Range<Offset>) -> Option<f64>| {
-        let values = part
-            .ranges()
-            .filter_map(|range| of(range).map(|value| (0, value)));
-        Part {
-            pick: Pick::Highest,
-            ..*part
-        }
-        .pick(values)
-        .map(|found| Found { at: None, ..found })
-    };
     match stat {
-        Stat::Percentile(percentile) => estimates(&|range| {
-            series
-                .wait_quantile(range, percentile / 100.0)
-                .map(|found| found.value_us)
+        Stat::Percentile(percentile) => longest(part, |range| {
+            series.wait_quantile(range, percentile / 100.0)
         }),
-        Stat::Max => estimates(&|range| series.wait_max(range).map(|found| found.value_us)),
+        Stat::Max => longest(part, |range| series.wait_max(range)),
         Stat::Mean => {
             let (mut sum, mut weights, mut readings) = (0.0, 0.0, 0);
             for range in part.ranges() {
@@ -456,4 +443,25 @@ fn wait(series: &PoolSeries, stat: Stat, part: &Part<'_>) -> Option<Found> {
             (weights > 0.0).then(|| Found::exactly(sum / weights, readings))
         }
     }
+}
+
+/// The longest of several stretches. Beyond the last bucket of the target's histogram a wait has no upper end.
+fn longest(part: &Part<'_>, of: impl Fn(Range<Offset>) -> Option<Estimate>) -> Option<Found> {
+    let found = |estimate: Estimate| Found {
+        high: if estimate.at_least {
+            f64::INFINITY
+        } else {
+            estimate.value_us
+        },
+        ..Found::exactly(estimate.value_us, 1)
+    };
+    part.ranges()
+        .filter_map(of)
+        .map(found)
+        .reduce(|a, b| Found {
+            low: a.low.max(b.low),
+            high: a.high.max(b.high),
+            samples: a.samples + b.samples,
+            at: None,
+        })
 }

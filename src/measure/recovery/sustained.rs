@@ -124,7 +124,8 @@ impl Judged {
         }
         let tried = self.tried_before[rows.end] - self.tried_before[rows.start];
         let expected = self.expected_before[rows.end] - self.expected_before[rows.start];
-        if tried + 1e-9 >= ACTIVE_SHARE * expected {
+        let enough = ACTIVE_SHARE * expected - CHANCE * expected.sqrt();
+        if tried >= enough {
             Holds::Yes
         } else {
             Holds::No

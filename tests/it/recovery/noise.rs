@@ -1,6 +1,6 @@
 //! Noise, by seed: how often the analysis sees what is not there, and how far off it is.
 
-use super::scene::{Scene, at, signal, span};
+use super::scene::{Scene, at, signal, span, success};
 use rushhour::dice::Dice;
 use rushhour::measure::recovery::{RecoveryOutcome, SignalKind, SignalRows};
 
@@ -61,6 +61,21 @@ fn noise_is_not_taken_for_an_effect() {
         wrong <= RUNS / 100,
         "{wrong} of {RUNS} with 20 tries a second"
     );
+}
+
+/// Five arrivals a second by chance are seldom five, and some seconds have none: that is neither silence nor an effect.
+#[test]
+fn chance_arrivals_are_not_taken_for_silence() {
+    let wrong = count(|seed| {
+        let mut dice = Dice::named(seed, 9, 0);
+        let tries: Vec<f64> = (0..LENGTH)
+            .map(|_| (0..50).filter(|_| dice.below(10) == 0).count() as f64)
+            .collect();
+        let of = |second: u64| tries[second as usize];
+        let signal = success(LENGTH, |second| (of(second) > 0.0).then_some(1.0), of, 5.0);
+        outcome(signal) != RecoveryOutcome::NotNeeded
+    });
+    assert!(wrong <= RUNS / 100, "{wrong} of {RUNS}");
 }
 
 /// A signal that stays 15 % low is never called recovered, however the noise falls: at most 1 % of runs.

