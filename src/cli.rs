@@ -8,6 +8,7 @@ use crate::chaos::watchdog::WatchdogArguments;
 use crate::chaos::{heal, proxy, watchdog};
 use crate::lab::{self, LabArguments, PartArguments};
 use crate::run::ending::Ending;
+use crate::run::interrupt::Interrupt;
 use crate::run::{self, RunArguments};
 use clap::{Parser, Subcommand};
 
@@ -21,6 +22,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run a profile against its target and judge it.
+    Run(RunArguments),
     /// Read the same files as `run` and print the plan; nothing is contacted.
     Check(RunArguments),
     /// Undo what a dead run left behind, from its journal alone.
@@ -40,6 +43,13 @@ enum Command {
 /// Runs the program with the arguments of the process and gives its exit code.
 #[must_use]
 pub fn main() -> u8 {
+    let interrupt = match Interrupt::install() {
+        Ok(interrupt) => interrupt,
+        Err(error) => {
+            eprintln!("error: can't listen for Ctrl-C: {error}");
+            return Ending::Internal.code();
+        }
+    };
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -53,6 +63,7 @@ pub fn main() -> u8 {
         }
     };
     match arguments.command {
+        Command::Run(arguments) => run::run(&arguments, &interrupt).code(),
         Command::Check(arguments) => run::check(&arguments).code(),
         Command::Heal(arguments) => heal::run(&arguments),
         Command::Lab(arguments) => lab::run(arguments),

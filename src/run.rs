@@ -2,14 +2,28 @@
 //!
 //! Decides the order of things and what ends a run. It measures nothing and formats nothing itself.
 
+mod chaos_parts;
+mod drive;
 pub mod ending;
+mod finish;
+mod folder;
 pub mod interrupt;
+mod lab_process;
+mod limits;
+mod prepare;
+mod quiet_log;
+mod timeline;
+mod trail;
+mod usage;
+mod watching;
 
 use crate::plan::Plan;
 use crate::plan::target::Environment;
 use crate::spec::{self, Sources};
 use ending::Ending;
+use interrupt::Interrupt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What `run` and `check` are given.
 #[derive(Debug, Clone, clap::Args)]
@@ -50,6 +64,32 @@ impl RunArguments {
             on: self.on.clone(),
         }
     }
+
+    /// The command that runs the same again.
+    fn replay(&self) -> String {
+        let mut words = vec![
+            "rushhour run".to_owned(),
+            self.profile.display().to_string(),
+        ];
+        let mut option = |name: &str, value: String| words.push(format!("{name} {value}"));
+        self.target
+            .iter()
+            .for_each(|file| option("--target", file.display().to_string()));
+        self.chaos
+            .iter()
+            .for_each(|file| option("--chaos", file.display().to_string()));
+        self.seed
+            .iter()
+            .for_each(|seed| option("--seed", seed.to_string()));
+        self.on
+            .iter()
+            .for_each(|defect| option("--on", defect.clone()));
+        if self.database.is_some() {
+            // The address may hold a password.
+            option("--database", "…".to_owned());
+        }
+        words.join(" ")
+    }
 }
 
 /// Why a run ended before it could be judged.
@@ -58,6 +98,12 @@ pub enum Stopped {
     /// Nothing was sent: bad arguments, a bad file, a machine or a target that can't take the run.
     #[error("{0}")]
     Refused(String),
+    /// The program itself went wrong.
+    #[error("{0}")]
+    Internal(String),
+    /// A signal came before the load.
+    #[error("ended before the load began")]
+    Interrupted(Ending),
 }
 
 impl Stopped {
@@ -65,18 +111,45 @@ impl Stopped {
         Stopped::Refused(error.to_string())
     }
 
+    fn internal(error: impl std::fmt::Display) -> Stopped {
+        Stopped::Internal(error.to_string())
+    }
+
     fn ending(&self) -> Ending {
         match self {
             Stopped::Refused(_) => Ending::Refused,
+            Stopped::Internal(_) => Ending::Internal,
+            Stopped::Interrupted(ending) => *ending,
         }
     }
+}
+
+/// Runs a profile to its end, whatever that is.
+#[must_use]
+pub fn run(arguments: &RunArguments, interrupt: &Interrupt) -> Ending {
+    quiet_log::install();
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return tell(&Stopped::internal(error)),
+    };
+    let ended = runtime.block_on(async {
+        interrupt.listen().map_err(Stopped::internal)?;
+        let prepared = prepare::prepare(arguments, interrupt).await?;
+        drive::drive(prepared, interrupt).await
+    });
+    // A look-up that hangs in the system's resolver must not hold the process.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    ended.unwrap_or_else(|stopped| tell(&stopped))
 }
 
 /// Reads what `run` would read and prints the plan.
 #[must_use]
 pub fn check(arguments: &RunArguments) -> Ending {
-    match plan(arguments) {
-        Ok(_) => Ending::Passed,
+    match plan(arguments).and_then(|plan| limits::outlook(&plan).map(|text| print!("{text}"))) {
+        Ok(()) => Ending::Passed,
         Err(stopped) => tell(&stopped),
     }
 }

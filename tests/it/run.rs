@@ -1,1 +1,48 @@
-//!
+//! Whole runs of the program as a user starts them.
+
+mod ends;
+mod lab;
+mod safety;
+mod verdicts;
+
+use crate::support::program::Home;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Longer than any run of these tests on a busy machine.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A profile of a few seconds against `target`, with `rest` (expectations, timeline) at its end.
+fn profile(home: &Home, target: &str, seconds: u32, rest: &str) -> String {
+    let text = format!(
+        "about: A short test.
+target: {target}
+seed: 7
+duration: {seconds}s
+baseline: 2s
+sustain: 2s
+settle: 10s
+drain: 2s
+hubs:
+  homes:
+    device: hub
+    count: 20
+    connect: {{ over: 500ms }}
+    keep_alive: 30s
+    timeout: 1s
+    reconnect: {{ full_jitter: {{ base: 100ms, cap: 500ms }}, first: 200ms, healthy_after: 2s }}
+issuers:
+  app: {{ command: switch, to: homes, arrivals: {{ even: [ 10/s for {seconds}s ] }}, in_time: 1s, ttl: 3s, timeout: 1s }}
+{rest}"
+    );
+    home.write("profile.yaml", &text).display().to_string()
+}
+
+/// The lab's target file as shipped.
+fn lab_target() -> String {
+    shipped("profiles/targets/lab.yaml").display().to_string()
+}
+
+fn shipped(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name)
+}

@@ -95,10 +95,6 @@ impl Home {
 }
 
 impl Running {
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
         let id = i32::try_from(self.child.id()).expect("process ids are small");

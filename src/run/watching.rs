@@ -1,0 +1,250 @@
+//! What goes on beside the load: seconds are closed, files grow, the live line is told, guards are asked.
+//!
+//! Owns the collector. Decides when to look; what is seen is measured and judged elsewhere.
+
+use super::drive::LoadEnded;
+use super::interrupt::Interrupt;
+use super::prepare::Prepared;
+use super::trail::Trail;
+use super::{Stopped, usage};
+use crate::event::{Event, Offset, Sink};
+use crate::measure::judge::Judge;
+use crate::measure::pool::{PoolSeries, Sample};
+use crate::measure::recovery::{self, Ending, Recovery};
+use crate::measure::{Collector, Judged, Shard};
+use crate::net::clock::Clock;
+use crate::plan::Plan;
+use crate::probe::{self, ProbeHandle};
+use crate::watch::terminal::LiveLine;
+use std::io::{self, IsTerminal, Stderr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Interval, MissedTickBehavior};
+
+/// How often everything is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Steady state is asked for this long before the first fault, so that its last second is closed.
+const STEADY_BEFORE: Duration = Duration::from_millis(500);
+
+/// The eyes of a run.
+pub(super) struct Watching {
+    plan: Arc<Plan>,
+    clock: Clock,
+    pub collector: Collector,
+    sinks: Vec<Sink>,
+    samples: flume::Receiver<Sample>,
+    /// `None` once it was stopped.
+    probe: Option<ProbeHandle>,
+    /// Parallel to `Probes::sources`.
+    pub pools: Vec<PoolSeries>,
+    trail: Trail,
+    line: LiveLine<Stderr>,
+    looks: Interval,
+    zero: Option<Offset>,
+    steady_asked: bool,
+    /// What keeps the run from passing and nobody else can know.
+    pub doubts: Vec<String>,
+    pub notes: Vec<String>,
+    cpu_at_start_us: u64,
+}
+
+impl Watching {
+    /// Opens the run's growing files and starts the probes.
+    ///
+    /// # Errors
+    /// If a file can't be made or a source can't be read.
+    pub fn start(prepared: &Prepared, clock: Clock) -> Result<Watching, Stopped> {
+        let plan = Arc::clone(&prepared.plan);
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        let (collector, shards) = Collector::new(&plan, workers);
+        let trail = Trail::start(&prepared.folder, prepared.started).map_err(Stopped::refused)?;
+        let (sender, samples) = flume::unbounded();
+        // A sample that comes after the run's end has nobody to read it.
+        let deliver = Arc::new(move |sample| drop(sender.send(sample)));
+        let probe =
+            probe::start(&plan, &prepared.hosts, clock, deliver).map_err(Stopped::refused)?;
+        let probes = &plan.target.probes;
+        let pools = probes
+            .sources
+            .iter()
+            .map(|_| PoolSeries::new(probes.every))
+            .collect();
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Ok(Watching {
+            clock,
+            collector,
+            sinks: sinks(&shards),
+            samples,
+            probe: Some(probe),
+            pools,
+            trail,
+            line: LiveLine::new(std::io::stderr(), std::io::stderr().is_terminal()),
+            looks,
+            zero: None,
+            steady_asked: false,
+            doubts: Vec::new(),
+            notes: Vec::new(),
+            cpu_at_start_us: usage::cpu_us(),
+            plan,
+        })
+    }
+
+    /// One sink for each worker.
+    pub fn sinks(&self) -> Vec<Sink> {
+        self.sinks.clone()
+    }
+
+    /// How many workers tell events.
+    pub fn workers(&self) -> usize {
+        self.sinks.len()
+    }
+
+    /// Tells an event of the run itself.
+    pub fn tell(&mut self, event: Event) {
+        if let Event::Zero { at } = event {
+            self.zero = Some(at);
+        }
+        (self.sinks[0])(event);
+    }
+
+    /// Keeps something that the reader of the report should know.
+    pub fn note(&mut self, text: String) {
+        self.notes.push(text);
+    }
+
+    /// Keeps something because of which the run can't pass.
+    pub fn doubt(&mut self, text: String) {
+        self.show(|line| line.say(&text));
+        self.doubts.push(text);
+    }
+
+    /// Waits for `future` and looks on meanwhile.
+    pub async fn beside<T>(&mut self, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        loop {
+            tokio::select! {
+                value = &mut future => return value,
+                _ = self.looks.tick() => self.look(),
+            }
+        }
+    }
+
+    /// Waits for `future` and looks on; a signal, a guard or a missing steady state ends the wait.
+    pub async fn beside_guarded(
+        &mut self,
+        future: impl Future<Output = ()>,
+        interrupt: &Interrupt,
+    ) -> LoadEnded {
+        let mut future = pin!(future);
+        loop {
+            tokio::select! {
+                () = &mut future => return LoadEnded::ByPlan,
+                _ = interrupt.wait() => return LoadEnded::ByInterrupt,
+                _ = self.looks.tick() => {
+                    self.look();
+                    if let Some(ended) = self.guards() {
+                        return ended;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until no command is open, at most until `limit`.
+    pub async fn until_commands_settle(&mut self, limit: Offset) {
+        while self.clock.now() < limit && self.collector.live(&self.pools).commands_open > 0 {
+            self.looks.tick().await;
+            self.look();
+        }
+    }
+
+    /// Whether the recovery from every trigger and fault is decided.
+    pub fn recovery_decided(&self) -> bool {
+        recovery::decided(&self.recoveries(Ending::Running))
+    }
+
+    /// How the target came back from every trigger and fault, as far as is known.
+    pub fn recoveries(&self, ending: Ending) -> Vec<Recovery> {
+        self.collector.recoveries(&self.pools, ending)
+    }
+
+    /// Closes what is still open. To be called once, after everyone has told their last event.
+    pub fn close(&mut self) {
+        if let Some(probe) = self.probe.take() {
+            probe.stop();
+        }
+        self.take_samples();
+        self.collector.finish(self.clock.now());
+        self.trail.add(&mut self.collector);
+        self.show(LiveLine::finish);
+    }
+
+    /// Judges everything that was measured.
+    pub fn judged(&self, recoveries: &[Recovery]) -> Judged {
+        Judge::new(&self.collector, &self.pools, recoveries).verdict()
+    }
+
+    /// Share of one core that this process used since the start.
+    pub fn cpu_share(&self) -> Option<f64> {
+        let passed_us = self.clock.now().0;
+        let used_us = usage::cpu_us().saturating_sub(self.cpu_at_start_us);
+        (passed_us > 0).then(|| used_us as f64 / passed_us as f64)
+    }
+
+    /// What went wrong with the growing files, if anything did.
+    pub fn trail_problem(&self) -> Option<&str> {
+        self.trail.problem()
+    }
+
+    fn look(&mut self) {
+        self.take_samples();
+        if !self.collector.advance(self.clock.now()).is_empty() {
+            self.trail.add(&mut self.collector);
+        }
+        let live = self.collector.live(&self.pools);
+        self.show(|line| line.show(&live));
+    }
+
+    /// A live line that can't be written has nobody to read it; the run goes on.
+    fn show(&mut self, what: impl FnOnce(&mut LiveLine<Stderr>) -> io::Result<()>) {
+        let _ = what(&mut self.line);
+    }
+
+    fn take_samples(&mut self) {
+        while let Ok(sample) = self.samples.try_recv() {
+            if let Some(pool) = self.pools.get_mut(sample.source) {
+                pool.add(sample);
+            }
+        }
+    }
+
+    /// The line of a guard that stops the run, if one does.
+    fn guards(&mut self) -> Option<LoadEnded> {
+        let judge = Judge::new(&self.collector, &self.pools, &[]);
+        if let Some(line) = judge.should_stop() {
+            return Some(LoadEnded::ByGuard(line));
+        }
+        let first = self.plan.faults.iter().map(|fault| fault.at).min()?;
+        let asked_at = self.zero?.after(first.saturating_sub(STEADY_BEFORE));
+        if self.steady_asked || self.clock.now() < asked_at {
+            return None;
+        }
+        self.steady_asked = true;
+        let unsteady = judge.unsteady();
+        (!unsteady.is_empty()).then_some(LoadEnded::Unsteady(unsteady))
+    }
+}
+
+/// One sink a shard, for the workers to share.
+fn sinks(shards: &[Arc<Shard>]) -> Vec<Sink> {
+    shards
+        .iter()
+        .map(|shard| {
+            let shard = Arc::clone(shard);
+            let sink: Sink = Arc::new(move |event: Event| shard.record(&event));
+            sink
+        })
+        .collect()
+}
