@@ -131,7 +131,7 @@ impl Backoff {
         }
     }
 
-    /// The mean wait E[B] once the backoff has reached its cap: 0, b, cap, cap/2, 3cap/4. That of decorrelated has no closed form and
+    /// The mean wait, E(B) in the formula of the collapse boundary, once the backoff has reached its cap: 0, b, cap, cap/2, 3cap/4. That of decorrelated has no closed form and
     /// depends on base ÷ cap (0.56 cap at 1:60); it is the mean of 20,000 waits drawn from a fixed stream, good to about 1 %.
     #[must_use]
     pub fn mean_at_cap(&self) -> Duration {

@@ -2,9 +2,10 @@
 //!
 //! The first reconnect after a healthy session waits uniformly in [0, `first`); every later one waits by the retry policy. The backoff
 //! starts anew only after a session has lived for `healthy_after`: a hub that is accepted and thrown out at once goes on backing off,
-//! also across outages. (A reset on CONNACK is the classic mistake.)
+//! also across outages. (A reset on CONNACK is the classic mistake.) A hub tries again after every outcome, a refused login too: it
+//! has nobody to tell.
 //!
-//! What the hub has under way besides its session is in [`super::errand`]. There are tens of thousands of hubs in a process, so a hub
+//! What the hub has under way besides its session is in `errand.rs`. There are tens of thousands of hubs in a process, so a hub
 //! is small and owns no heap memory while it is idle; its serial number is rendered when a driver needs it.
 
 use super::attempt::Attempts;

@@ -181,7 +181,7 @@ impl Shard {
                 started,
                 at,
                 outcome,
-                ..
+                attempts,
             } => {
                 contents.tally(operation, outcome).actions += 1;
                 let carried = self
@@ -197,6 +197,10 @@ impl Shard {
                 };
                 if let Some(row) = row {
                     row.finish(outcome, microseconds(at, due), microseconds(at, started));
+                    // A journey tells no attempts of its own.
+                    if self.plan.is_journey(operation) {
+                        row.attempted += attempts;
+                    }
                 }
             }
             Event::Hub { group, change, at } => {

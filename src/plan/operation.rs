@@ -93,4 +93,11 @@ impl super::Plan {
             .position(|operation| operation.kind == kind)?;
         u16::try_from(row).ok().map(OperationId)
     }
+
+    /// Whether the operation is a whole journey, whose attempts are the requests of its steps.
+    #[must_use]
+    pub fn is_journey(&self, id: OperationId) -> bool {
+        let row = self.operations.get(usize::from(id.0));
+        row.is_some_and(|row| matches!(row.kind, OperationKind::Journey { .. }))
+    }
 }

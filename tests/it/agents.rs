@@ -5,6 +5,7 @@ mod fuzz;
 mod given;
 mod hubs;
 mod issuers;
+mod measured;
 mod plans;
 mod profiles;
 mod retry;
