@@ -6,7 +6,6 @@
 
 use super::resolve::Resolver;
 use crate::plan::Target;
-use crate::plan::target::{CommandSend, Request, StepAction};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -166,7 +165,7 @@ impl Hosts {
             .map(|written| Never::parse(written))
             .collect::<Result<_, _>>()?;
         let mut named = BTreeMap::new();
-        for (place, text) in addresses(target) {
+        for (place, text) in target.addresses() {
             let endpoint = Endpoint::parse(&text).map_err(|why| HostError::BadAddress {
                 place: place.clone(),
                 text,
@@ -337,66 +336,4 @@ fn matches_pattern(pattern: &str, text: &str) -> bool {
         rest = &rest[at + piece.len()..];
     }
     rest.ends_with(last)
-}
-
-/// Every address that the target file names, with its place in the file.
-fn addresses(target: &Target) -> Vec<(String, String)> {
-    let mut all = Vec::new();
-    for device in &target.devices {
-        for (shard, address) in &device.shards {
-            all.push((
-                format!("devices.{}.shards.{shard}", device.name),
-                address.to_string(),
-            ));
-        }
-    }
-    let mut request = |place: String, request: &Request| all.push((place, request.url.to_string()));
-    for command in &target.commands {
-        if let CommandSend::Http(send) = &command.send {
-            request(format!("commands.{}", command.name), send);
-        }
-    }
-    for journey in &target.journeys {
-        for step in &journey.steps {
-            if let StepAction::Request(send) = &step.action {
-                request(
-                    format!("journeys.{}.steps.{}", journey.name, step.name),
-                    send,
-                );
-            }
-        }
-    }
-    for operation in &target.operations {
-        request(format!("operations.{}", operation.name), &operation.request);
-        operation
-            .undo
-            .iter()
-            .for_each(|undo| request(format!("operations.{}.undo", operation.name), undo));
-    }
-    for source in &target.probes.sources {
-        let place = format!("probes.sources.{}.scrape", source.name);
-        all.extend(
-            source
-                .scrape
-                .iter()
-                .map(|address| (place.clone(), address.to_string())),
-        );
-    }
-    for component in &target.components {
-        let place = format!("components.{}.port", component.name);
-        all.extend(
-            component
-                .port
-                .iter()
-                .map(|address| (place.clone(), address.to_string())),
-        );
-    }
-    for link in &target.links {
-        all.push((
-            format!("links.{}.listen", link.name),
-            link.listen.to_string(),
-        ));
-        all.push((format!("links.{}.to", link.name), link.to.to_string()));
-    }
-    all
 }

@@ -4,12 +4,15 @@
 //! neither files nor sockets. Texts that are known only when the run starts (`<lab.api>`, `<secret.x>`) or when an agent acts
 //! (`<serial>`, `<command>`) are [`Template`]s.
 
+mod address;
 pub mod expect;
 pub mod fault;
 pub mod fleet;
 mod happening;
 pub mod json_path;
 pub mod operation;
+pub mod outlook;
+pub mod quantity;
 pub mod signal;
 pub mod target;
 pub mod template;

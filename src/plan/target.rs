@@ -176,6 +176,20 @@ pub enum Method {
     Delete,
 }
 
+impl Method {
+    /// As it stands in a request.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Post => "POST",
+            Method::Put => "PUT",
+            Method::Patch => "PATCH",
+            Method::Delete => "DELETE",
+        }
+    }
+}
+
 /// How an answer is read.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Answer {
@@ -390,6 +404,20 @@ impl Request {
         each(&mut self.url);
         self.headers.iter_mut().for_each(|(_, value)| each(value));
         self.bearer.iter_mut().for_each(&mut *each);
+    }
+}
+
+impl Environment {
+    /// As it stands in a file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Environment::Lab => "lab",
+            Environment::Test => "test",
+            Environment::Staging => "staging",
+            Environment::PreProduction => "pre-production",
+            Environment::Production => "production",
+        }
     }
 }
 

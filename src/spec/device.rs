@@ -33,7 +33,15 @@ pub(super) fn device(name: &str, at: &At<'_>, names: &Names) -> Option<Device> {
         .unwrap_or_default();
     let find = fields.get("find").and_then(|at| find(&at, names));
     check_find(&fields, find.as_ref(), shards.len());
-    let client_id = fields.get("client_id").and_then(|at| at.template(&serial));
+    let client_id = fields.get("client_id").and_then(|at| {
+        let template = at.template(&serial)?;
+        tells_hubs_apart(
+            &at,
+            &template,
+            "hubs with one client id take each other's sessions",
+        );
+        Some(template)
+    });
     let username = fields.get("username").and_then(|at| at.template(&serial));
     let password = fields.get("password").and_then(|at| at.template(&serial));
     if password.is_some() && username.is_none() && !fields.has("username") {
@@ -74,6 +82,16 @@ pub(super) fn device(name: &str, at: &At<'_>, names: &Names) -> Option<Device> {
 
 fn serial_template() -> Template {
     Template::parse("<serial>").unwrap_or_default()
+}
+
+/// A text that must differ from hub to hub.
+fn tells_hubs_apart(at: &At<'_>, template: &Template, why: &str) {
+    if !template.names().any(|name| name == "serial") {
+        at.wrong(
+            format!("the same for every hub: {why}"),
+            "put `<serial>` into it",
+        );
+    }
 }
 
 fn shards(at: &At<'_>, names: &Names) -> Vec<(String, Template)> {
@@ -154,9 +172,11 @@ fn topic(at: &At<'_>, names: &Names) -> Option<Topic> {
 
 fn command_topic(at: &At<'_>, names: &Names) -> Option<CommandTopic> {
     let mut fields = at.fields()?;
-    let topic = fields
-        .need("topic")
-        .and_then(|at| topic_text(&at, names, &["serial"]));
+    let topic = fields.need("topic").and_then(|at| {
+        let topic = topic_text(&at, names, &["serial"])?;
+        tells_hubs_apart(&at, &topic, "each would take the commands of all");
+        Some(topic)
+    });
     let qos = qos(&mut fields);
     let id = fields.need("id").and_then(|at| command_id(&at));
     fields.finish(&[]);

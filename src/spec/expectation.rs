@@ -1,6 +1,7 @@
 //! An expectation as words: the parts of a line and how they are written. `grammar` reads them, `resolve` finds their names.
 
 use crate::plan::expect::{Comparison, Stat};
+use crate::plan::quantity;
 use std::fmt;
 use std::time::Duration;
 
@@ -159,64 +160,6 @@ impl Metric {
     }
 }
 
-/// A duration in the unit in which it is a whole number.
-pub(super) fn duration_text(time: Duration) -> String {
-    let micros = time.as_micros();
-    let units = [
-        ("h", 3_600_000_000),
-        ("m", 60_000_000),
-        ("s", 1_000_000),
-        ("ms", 1_000),
-    ];
-    match units.iter().find(|(_, each)| micros.is_multiple_of(*each)) {
-        _ if micros == 0 => "0s".to_owned(),
-        Some((unit, each)) => format!("{}{unit}", micros / each),
-        None => format!("{}.{:03}ms", micros / 1_000, micros % 1_000),
-    }
-}
-
-impl fmt::Display for Line {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.each {
-            formatter.write_str("each ")?;
-        }
-        match &self.subject {
-            Subject::AttemptsPer(name) => write!(formatter, "attempts per {}", name.text)?,
-            Subject::Metric {
-                name, metric, stat, ..
-            } => {
-                if let Some(name) = name {
-                    write!(formatter, "{} ", name.text)?;
-                }
-                formatter.write_str(metric.name())?;
-                let stat = stat.and_then(|stat| STATS.iter().find(|(_, known)| *known == stat));
-                stat.map_or(Ok(()), |(name, _)| write!(formatter, " {name}"))?;
-            }
-        }
-        let sign = COMPARISONS
-            .iter()
-            .find(|(_, known)| *known == self.comparison)
-            .map_or("", |(sign, _)| sign);
-        write!(formatter, " {sign} {}", self.limit)?;
-        self.scopes
-            .iter()
-            .try_for_each(|(scope, _)| write!(formatter, " {scope}"))
-    }
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            // A share was read as percent ÷ 100; the rounding takes that back.
-            Limit::Share(share) => write!(formatter, "{}%", (share * 1e14).round() / 1e12),
-            Limit::Time(time) => formatter.write_str(&duration_text(*time)),
-            Limit::PerSecond(rate) => write!(formatter, "{rate}/s"),
-            Limit::Count(count) => write!(formatter, "{count}"),
-            Limit::TimesBaseline(factor) => write!(formatter, "{factor}x baseline"),
-        }
-    }
-}
-
 impl fmt::Display for Scope {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -226,10 +169,14 @@ impl fmt::Display for Scope {
             Scope::OutsideFaults => formatter.write_str("outside faults"),
             Scope::FromRemovalOf(what) => write!(formatter, "from removal of {what}"),
             Scope::Within { time, after } => {
-                write!(formatter, "within {} after {after}", duration_text(*time))
+                write!(
+                    formatter,
+                    "within {} after {after}",
+                    quantity::duration(*time)
+                )
             }
-            Scope::InEvery(time) => write!(formatter, "in every {}", duration_text(*time)),
-            Scope::For(time) => write!(formatter, "for {}", duration_text(*time)),
+            Scope::InEvery(time) => write!(formatter, "in every {}", quantity::duration(*time)),
+            Scope::For(time) => write!(formatter, "for {}", quantity::duration(*time)),
             Scope::AtEnd => formatter.write_str("at end"),
             Scope::IfProbed => formatter.write_str("if probed"),
         }

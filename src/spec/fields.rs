@@ -9,6 +9,8 @@ pub(super) struct Fields<'a> {
     at: At<'a>,
     entries: &'a [Entry],
     known: Vec<&'static str>,
+    /// What is missing, and the remedy; told by `finish`, unless a key of a later version takes its place.
+    missing: Vec<(String, String)>,
 }
 
 impl<'a> Fields<'a> {
@@ -18,6 +20,7 @@ impl<'a> Fields<'a> {
             at,
             entries,
             known: Vec::new(),
+            missing: Vec::new(),
         }
     }
 
@@ -53,14 +56,8 @@ impl<'a> Fields<'a> {
             // A key close to it is reported as unknown, with this one as the remedy.
             let near = |entry: &Entry| words::nearest(&entry.key, [key].into_iter()).is_some();
             if !self.entries.iter().any(near) {
-                let at = &self.at;
-                let place = at.key_place.unwrap_or(at.node.place);
-                at.log().wrong(
-                    place,
-                    &at.path,
-                    format!("`{key}` is missing"),
-                    Some(format!("add `{key}: …`")),
-                );
+                self.missing
+                    .push((format!("`{key}` is missing"), format!("add `{key}: …`")));
             }
             return None;
         }
@@ -86,10 +83,10 @@ impl<'a> Fields<'a> {
                     .any(|entry| slip(&entry) && !self.known.contains(&entry.key.as_str()))
                 {
                     let all = words::listed(keys.iter().copied());
-                    self.at.wrong_key(
+                    self.missing.push((
                         format!("one of {all} is missing"),
                         format!("add one of {all}"),
-                    );
+                    ));
                 }
                 None
             }
@@ -105,31 +102,43 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Refuses every key that was not asked for. `later` are keys that a later version will know.
-    pub fn finish(mut self, later: &[&'static str]) {
-        self.known.dedup();
+    /// Refuses every key that was not asked for, and tells what is missing. `later` are keys that a later version will know.
+    pub fn finish(self, later: &[&'static str]) {
+        let mut known: Vec<&str> = Vec::new();
+        self.known.iter().for_each(|key| {
+            if !known.contains(key) {
+                known.push(key);
+            }
+        });
+        let mut is_of_later = false;
         for entry in self
             .entries
             .iter()
-            .filter(|entry| !self.known.contains(&entry.key.as_str()))
+            .filter(|entry| !known.contains(&entry.key.as_str()))
         {
             let at = self.at.below(entry);
             if later.contains(&entry.key.as_str()) {
+                is_of_later = true;
                 at.wrong_key(
                     format!("`{}` is not supported in this version", entry.key),
                     "leave it out",
                 );
                 continue;
             }
-            let known = words::listed(self.known.iter().copied());
-            let near = words::nearest(&entry.key, self.known.iter().copied());
+            let near = words::nearest(&entry.key, known.iter().copied());
             let help = near.map_or("leave it out".to_owned(), |near| {
                 format!("did you mean `{near}`?")
             });
+            let all = words::listed(known.iter().copied());
             at.wrong_key(
-                format!("unknown field `{}`, expected one of {known}", entry.key),
+                format!("unknown field `{}`, expected one of {all}", entry.key),
                 help,
             );
+        }
+        if !is_of_later {
+            for (message, help) in self.missing {
+                self.at.wrong_key(message, help);
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use super::schedule;
 use super::target::Names;
 use crate::arrivals::Schedule;
 use crate::plan::fleet::{HubGroup, IssuerGroup, Reconnect, RiderGroup, Telemetry};
+use crate::plan::outlook::needed_in_flight;
 use crate::plan::target::{Device, Target};
 use crate::retry::{Backoff, Retry};
 use std::time::Duration;
@@ -198,17 +199,12 @@ fn calls(fields: &mut Fields<'_>, around: &Around<'_>, stream: &str) -> Calls {
 impl Calls {
     /// What is given, or the peak rate times the worst wait of one request.
     fn max_in_flight(&self) -> u32 {
-        let peak = self
-            .arrivals
-            .as_ref()
-            .map_or(0.0, Schedule::peak_per_second);
-        let worst = self.retry.longest_total(self.timeout).unwrap_or_default();
-        let needed = (peak * worst.as_secs_f64()).ceil() as u32;
-        self.max_in_flight.unwrap_or_else(|| {
-            needed
-                .saturating_add(1)
-                .clamp(LEAST_IN_FLIGHT, MOST_IN_FLIGHT)
-        })
+        let needed = self.arrivals.as_ref().map_or(0, |arrivals| {
+            needed_in_flight(arrivals, self.timeout, &self.retry)
+        });
+        let needed = u32::try_from(needed).unwrap_or(MOST_IN_FLIGHT);
+        self.max_in_flight
+            .unwrap_or_else(|| needed.clamp(LEAST_IN_FLIGHT, MOST_IN_FLIGHT))
     }
 }
 

@@ -8,6 +8,7 @@ use super::target::Names;
 use super::units;
 use super::words::{self, Placeholders};
 use crate::plan::fault::OperationSpec;
+use crate::plan::quantity;
 use crate::plan::target::{
     Answer, CommandSend, CommandSpec, Journey, Method, Request, Step, StepAction,
 };
@@ -56,6 +57,12 @@ pub(super) fn command(
             .map(|(topic, qos, json)| CommandSend::Publish { topic, qos, json }),
         None => request(&mut fields, context, &known, Use::Command).map(CommandSend::Http),
     };
+    if send.as_ref().is_some_and(|send| !carries_id(send)) {
+        at.wrong_key(
+            "the command's id is nowhere in it, so no hub could say which command it got",
+            "add `id: <command>` to its `json:`",
+        );
+    }
     fields.finish(&LATER);
     Some(CommandSpec {
         name: name.to_owned(),
@@ -72,21 +79,20 @@ fn publish(
     let known = ["serial", "command"];
     let topic = topic_text(topic, names, &known);
     let qos = qos(fields);
-    let json_at = fields.need("json");
-    let json = json_at
-        .as_ref()
+    let json = fields
+        .need("json")
         .and_then(|at| at.json(&names.placeholders(&known)));
-    if let (Some(at), Some(json)) = (json_at, &json) {
-        let mut has_id = false;
-        json.names(&mut |name| has_id |= name == "command");
-        if !has_id {
-            at.wrong_key(
-                "the command's id is not in it, so no hub could say which command it got",
-                "add `id: <command>`",
-            );
-        }
-    }
     Some((topic?, qos, json?))
+}
+
+fn carries_id(send: &CommandSend) -> bool {
+    let mut found = false;
+    let mut look = |name: &str| found |= name == "command";
+    match send {
+        CommandSend::Publish { json, .. } => json.names(&mut look),
+        CommandSend::Http(request) => request.names(&mut look),
+    }
+    found
 }
 
 /// The row of a name in a list of the target file.
@@ -206,7 +212,11 @@ fn span(at: &At<'_>) -> Option<(Duration, Duration)> {
         (Ok(low), Ok(high)) if low <= high => Some((low, high)),
         (Ok(low), Ok(high)) => {
             at.wrong(
-                format!("{low:?} is longer than {high:?}"),
+                format!(
+                    "{} is longer than {}",
+                    quantity::duration(low),
+                    quantity::duration(high)
+                ),
                 "write the shorter one first: `3m to 12m`",
             );
             None
@@ -239,8 +249,12 @@ fn request(
         .map(|at| headers(&at, known))
         .unwrap_or_default();
     let bearer = fields.get("bearer").and_then(|at| at.template(known));
-    let json = fields.get("json").and_then(|at| at.json(known));
+    let json = fields.get("json").map(|at| at.json(known));
     let answer = answer(fields, usage);
+    let json = match json {
+        Some(json) => Some(json?),
+        None => None,
+    };
     let (key, _) = method?;
     let (_, method) = METHODS.iter().find(|(name, _)| *name == key)?;
     Some(Request {

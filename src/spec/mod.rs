@@ -4,6 +4,7 @@
 //! knows how files are written; what the run does with them is none of its business.
 
 mod address;
+mod checks;
 mod device;
 mod expectation;
 mod fields;
@@ -18,6 +19,8 @@ mod problem;
 mod profile;
 mod reader;
 mod resolve;
+#[cfg(test)]
+mod round_trip;
 mod schedule;
 mod subject;
 mod target;
@@ -29,6 +32,7 @@ mod words;
 pub use problem::{Problem, Problems, Spot};
 
 use crate::plan::Plan;
+use checks::Files;
 use log::Log;
 use profile::Experiment;
 use reader::At;
@@ -113,30 +117,40 @@ fn build(log: &Log, sources: &Sources) -> Option<Plan> {
                 &sources.on,
             )
         });
-    let chaos_roots: Vec<Option<Node>> = sources
+    let chaos: Vec<Option<Node>> = sources
         .chaos
         .iter()
         .map(|path| load::load(log, path))
         .collect();
-    let profile = profile::read(&profile_root?, &sources.profile, target?, sources.seed)?;
+    let chaos: Vec<At<'_>> = chaos
+        .iter()
+        .flatten()
+        .map(|root| At::root(log, root))
+        .collect();
+    let (profile_root, target_root) = (profile_root?, target_root.as_ref()?);
+    let profile = profile::read(&profile_root, &sources.profile, target?, sources.seed)?;
     let mut plan = profile.plan;
     let mut experiments: Vec<Experiment<'_>> = Vec::new();
-    for root in chaos_roots.iter().flatten() {
-        if let Some(mut experiment) =
-            profile::experiment(&At::root(log, root), &plan, &profile.names)
-        {
+    for root in &chaos {
+        if let Some(mut experiment) = profile::experiment(root, &plan, &profile.names) {
             plan.faults.append(&mut experiment.faults);
             experiments.push(experiment);
         }
     }
     plan.faults.sort_by_key(|fault| fault.at);
-    let is_whole = profile.is_whole;
-    expectations(
-        &mut plan,
-        profile.expect,
-        experiments,
-        is_whole && log.is_clean(),
-    );
+    let is_whole = profile.is_whole && log.is_clean();
+    expectations(&mut plan, profile.expect, experiments, is_whole);
+    if is_whole {
+        let target = &At::root(log, target_root);
+        checks::check(
+            &plan,
+            &Files {
+                profile: &profile_root,
+                target,
+                chaos: &chaos,
+            },
+        );
+    }
     Some(plan)
 }
 

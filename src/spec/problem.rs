@@ -3,7 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Shown of a line at most: characters before and after the column.
+/// A line up to this length, in characters, is shown whole; of a longer one, so much before and after the column.
+const SHOWN_WHOLE: usize = 160;
 const SHOWN_BEFORE: usize = 100;
 const SHOWN_AFTER: usize = 60;
 
@@ -94,8 +95,17 @@ impl Spot {
             })
             .collect();
         let column = self.column.saturating_sub(1).min(characters.len());
-        let first = column.saturating_sub(SHOWN_BEFORE);
-        let last = characters.len().min(column + SHOWN_AFTER);
+        let is_short = characters.len() <= SHOWN_WHOLE;
+        let first = if is_short {
+            0
+        } else {
+            column.saturating_sub(SHOWN_BEFORE)
+        };
+        let last = if is_short {
+            characters.len()
+        } else {
+            characters.len().min(column + SHOWN_AFTER)
+        };
         let before = characters[first..column]
             .iter()
             .map(|c| if *c == '\t' { '\t' } else { ' ' });

@@ -256,6 +256,9 @@ impl<'a> At<'a> {
                 Value::String(text) if text.is_empty() => {
                     Some(JsonTemplate::Text(Template::literal("")))
                 }
+                Value::String(_) if scalar.plain && words::is_ambiguous(&scalar.text) => {
+                    self.ambiguous(scalar)
+                }
                 Value::String(_) => self.template(known).map(JsonTemplate::Text),
                 other => self.json_plain(scalar, other),
             },
@@ -285,25 +288,22 @@ impl<'a> At<'a> {
 
     fn json_plain(&self, scalar: &Scalar, value: &Value) -> Option<JsonTemplate> {
         match serde_json::to_value(value) {
-            Ok(json) if json.is_null() != value.is_null() || words::is_ambiguous(&scalar.text) => {
-                self.wrong(
-                    format!(
-                        "`{}` means different things to different readers of YAML",
-                        scalar.text
-                    ),
-                    "write it as a plain number, or in quotes if it is a text",
-                );
-                None
+            Ok(json) if json.is_null() == value.is_null() && !words::is_ambiguous(&scalar.text) => {
+                Some(JsonTemplate::Plain(json))
             }
-            Ok(json) => Some(JsonTemplate::Plain(json)),
-            Err(error) => {
-                self.wrong(
-                    format!("no JSON value: {error}"),
-                    "write a number, a text, true, false or null",
-                );
-                None
-            }
+            _ => self.ambiguous(scalar),
         }
+    }
+
+    fn ambiguous<T>(&self, scalar: &Scalar) -> Option<T> {
+        self.wrong(
+            format!(
+                "`{}` means different things to different readers of YAML and JSON",
+                scalar.text
+            ),
+            "write it as a plain number, as `true` or `false`, or in quotes if it is a text",
+        );
+        None
     }
 
     fn item(&self, row: usize, node: &'a Node) -> At<'a> {
@@ -385,6 +385,11 @@ impl<'a> At<'a> {
             Content::Map(entries) => entries.iter().map(|entry| entry.key.clone()).collect(),
             Content::List(_) | Content::Scalar(_) => Vec::new(),
         }
+    }
+
+    /// Whether this is the value of an entry of that name.
+    pub fn has_key(&self, key: &str) -> bool {
+        self.path == key || self.path.ends_with(&format!(".{key}"))
     }
 
     /// A value that is passed on as it is written.

@@ -4,6 +4,7 @@ use super::reader::At;
 use super::units::{self, Wrong};
 use crate::arrivals::{Piece, Schedule, Spread};
 use crate::dice::Dice;
+use crate::plan::quantity;
 use std::time::Duration;
 
 /// Keeps the streams of schedules apart from every other use of the seed.
@@ -26,14 +27,18 @@ pub(super) fn arrivals(
     let total: Duration = pieces.iter().map(|piece| piece.lasts).sum();
     // A duration that could not be read is zero, and has been reported.
     if total != duration && !duration.is_zero() {
-        let difference = total.abs_diff(duration);
+        let difference = quantity::duration(total.abs_diff(duration));
         let help = if total > duration {
-            format!("shorten it by {difference:?}, or make `duration` longer")
+            format!("shorten it by {difference}, or make `duration` longer")
         } else {
-            format!("add a piece of {difference:?}, such as `0/s for {difference:?}`")
+            format!("add a piece of {difference}, such as `0/s for {difference}`")
         };
         at.wrong(
-            format!("the pieces last {total:?}, and `duration` is {duration:?}"),
+            format!(
+                "the pieces last {}, and `duration` is {}",
+                quantity::duration(total),
+                quantity::duration(duration)
+            ),
             help,
         );
         return None;

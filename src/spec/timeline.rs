@@ -6,6 +6,7 @@ use super::target::Names;
 use crate::plan::fault::{
     Disconnect, Fault, FaultKind, How, OperationSpec, Trigger, TriggerKind, Way,
 };
+use crate::plan::quantity;
 use crate::plan::target::Target;
 use std::time::Duration;
 
@@ -80,7 +81,7 @@ fn moment(at: &At<'_>, stage: &Stage<'_>) -> Option<Duration> {
     let moment = at.duration()?;
     if moment >= stage.duration && !stage.duration.is_zero() {
         at.wrong(
-            format!("the load ends at {:?}", stage.duration),
+            format!("the load ends at {}", quantity::duration(stage.duration)),
             "choose an earlier time, or make `duration` longer",
         );
         return None;

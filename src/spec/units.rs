@@ -232,10 +232,10 @@ fn common_slips(text: &str, amount: &str, what: &str, example: &str) -> Result<(
     }
     if amount.len() > 1 && amount.starts_with('0') && !amount.starts_with("0.") {
         let bare = text.trim_start_matches(['0', '_']);
-        let help = if bare.is_empty() {
-            "write `0`".to_owned()
-        } else {
-            format!("write `{bare}`")
+        let help = match (bare, what) {
+            ("", _) => example.to_owned(),
+            (bare, "whole number" | "number") => format!("write `{bare}`"),
+            (bare, _) => format!("write `{bare}` with its unit, without the 0"),
         };
         return Err(Wrong::new(
             format!("`{text}` starts with 0: some readers of YAML take that for base 8"),

@@ -4,7 +4,7 @@ use super::units::Wrong;
 use serde_yaml::Value;
 
 /// Words that the grammar of expectations gives a meaning.
-const RESERVED: [&str; 30] = [
+const RESERVED: [&str; 32] = [
     "after",
     "at",
     "attempts",
@@ -35,6 +35,8 @@ const RESERVED: [&str; 30] = [
     "faults",
     "within",
     "lost",
+    "telemetry",
+    "answer",
 ];
 
 /// A name that a user may give: letters, digits, `-` and `_`, and no word of the grammar of expectations.

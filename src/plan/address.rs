@@ -1,0 +1,70 @@
+//! Every address that a target names.
+
+use super::target::{CommandSend, Request, StepAction, Target};
+
+impl Target {
+    /// Every address as the file writes it, each with its place in the file. The lab's own database is not among them: the lab
+    /// contacts it, we do not.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<(String, String)> {
+        let mut all: Vec<(String, String)> = Vec::new();
+        for device in &self.devices {
+            let shards = device.shards.iter();
+            all.extend(shards.map(|(shard, address)| {
+                (
+                    format!("devices.{}.shards.{shard}", device.name),
+                    address.to_string(),
+                )
+            }));
+        }
+        let mut request =
+            |place: String, request: &Request| all.push((place, request.url.to_string()));
+        for command in &self.commands {
+            if let CommandSend::Http(send) = &command.send {
+                request(format!("commands.{}", command.name), send);
+            }
+        }
+        for journey in &self.journeys {
+            for step in &journey.steps {
+                if let StepAction::Request(send) = &step.action {
+                    request(
+                        format!("journeys.{}.steps.{}", journey.name, step.name),
+                        send,
+                    );
+                }
+            }
+        }
+        for operation in &self.operations {
+            request(format!("operations.{}", operation.name), &operation.request);
+            if let Some(undo) = &operation.undo {
+                request(format!("operations.{}.undo", operation.name), undo);
+            }
+        }
+        for source in &self.probes.sources {
+            let place = format!("probes.sources.{}.scrape", source.name);
+            all.extend(
+                source
+                    .scrape
+                    .iter()
+                    .map(|address| (place.clone(), address.to_string())),
+            );
+        }
+        for component in &self.components {
+            let place = format!("components.{}.port", component.name);
+            all.extend(
+                component
+                    .port
+                    .iter()
+                    .map(|address| (place.clone(), address.to_string())),
+            );
+        }
+        for link in &self.links {
+            all.push((
+                format!("links.{}.listen", link.name),
+                link.listen.to_string(),
+            ));
+            all.push((format!("links.{}.to", link.name), link.to.to_string()));
+        }
+        all
+    }
+}

@@ -1,0 +1,451 @@
+//! What a plan will ask of the target and of this machine, worked out before anything is sent.
+//!
+//! `rushhour check` prints it; the checks of `spec` refuse what does not fit. Pure: what the machine has to offer is compared by
+//! whoever knows the machine.
+
+mod print;
+
+use super::Plan;
+use super::fault::{FaultKind, TriggerKind};
+use super::fleet::HubGroup;
+use super::target::{CommandSend, StepAction};
+use crate::arrivals::Schedule;
+use crate::retry::Retry;
+use std::time::Duration;
+
+/// Everything that `check` shows of a plan.
+#[derive(Debug, Clone)]
+pub struct Outlook<'a> {
+    plan: &'a Plan,
+    pub arriving: Vec<Arriving>,
+    pub rooms: Vec<MarkRoom>,
+    pub peak_connects_per_second: f64,
+    pub peak_requests_per_second: f64,
+    pub towards: Vec<Towards>,
+    /// Host and the place of the target file that names it first.
+    pub hosts: Vec<(String, String)>,
+    pub warnings: Vec<String>,
+}
+
+impl<'a> Outlook<'a> {
+    /// Works it out.
+    #[must_use]
+    pub fn of(plan: &'a Plan) -> Outlook<'a> {
+        Outlook {
+            plan,
+            arriving: arriving(plan),
+            rooms: rooms(plan),
+            peak_connects_per_second: peak_connects_per_second(plan),
+            peak_requests_per_second: peak_requests_per_second(plan),
+            towards: towards(plan),
+            hosts: hosts(plan),
+            warnings: warnings(plan),
+        }
+    }
+
+    /// Connections that this process holds at the same time, at worst; each is a socket and a file descriptor.
+    #[must_use]
+    pub fn sockets(&self) -> u64 {
+        self.towards
+            .iter()
+            .map(|towards| towards.hubs + towards.requests)
+            .sum()
+    }
+}
+
+/// A group whose arrivals follow a schedule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Arriving {
+    pub group: String,
+    pub pieces: Vec<Phase>,
+    /// Per second.
+    pub peak_per_second: f64,
+    /// The longest that one request may wait in all its attempts.
+    pub worst_wait: Duration,
+    /// The peak rate times the worst wait: so many may be under way when the target stands still.
+    pub needed_in_flight: u64,
+    pub max_in_flight: u32,
+}
+
+/// One piece of a schedule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Phase {
+    pub from: Duration,
+    pub to: Duration,
+    pub from_per_second: f64,
+    pub to_per_second: f64,
+    /// Arrivals to expect.
+    pub arrivals: f64,
+}
+
+/// A trigger or fault with the quiet time around it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MarkRoom {
+    pub name: String,
+    pub is_fault: bool,
+    pub at: Duration,
+    /// When it stops to act; the end of the load for a fault without `for`.
+    pub ends: Duration,
+    /// From the end of the mark before, or from 0:00.
+    pub quiet_before: Duration,
+    /// The baseline, and after another mark the time that its recovery must hold.
+    pub needs_before: Duration,
+    /// To the next mark, or to the end of load and `settle`.
+    pub quiet_after: Duration,
+    /// The time that its recovery must hold.
+    pub needs_after: Duration,
+}
+
+/// Connections at the same time to one destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Towards {
+    /// As the target file writes it, `mqtt://…` or `http://…`.
+    pub address: String,
+    pub hubs: u64,
+    /// Of riders and issuers, each with a connection of its own at worst, and of publishers.
+    pub requests: u64,
+}
+
+/// Every group with arrivals: riders, then issuers.
+#[must_use]
+pub fn arriving(plan: &Plan) -> Vec<Arriving> {
+    let riders = plan.riders.iter().map(|group| {
+        arriving_group(
+            &group.name,
+            &group.arrivals,
+            group.timeout,
+            &group.retry,
+            group.max_in_flight,
+        )
+    });
+    let issuers = plan.issuers.iter().map(|group| {
+        arriving_group(
+            &group.name,
+            &group.arrivals,
+            group.timeout,
+            &group.retry,
+            group.max_in_flight,
+        )
+    });
+    riders.chain(issuers).collect()
+}
+
+fn arriving_group(
+    name: &str,
+    arrivals: &Schedule,
+    timeout: Duration,
+    retry: &Retry,
+    max_in_flight: u32,
+) -> Arriving {
+    let mut from = Duration::ZERO;
+    let pieces = arrivals.pieces().iter().map(|piece| {
+        let began = from;
+        from += piece.lasts;
+        Phase {
+            from: began,
+            to: from,
+            from_per_second: piece.from_per_second,
+            to_per_second: piece.to_per_second,
+            arrivals: (piece.from_per_second + piece.to_per_second) / 2.0
+                * piece.lasts.as_secs_f64(),
+        }
+    });
+    Arriving {
+        group: name.to_owned(),
+        pieces: pieces.collect(),
+        peak_per_second: arrivals.peak_per_second(),
+        worst_wait: retry.longest_total(timeout).unwrap_or_default(),
+        needed_in_flight: needed_in_flight(arrivals, timeout, retry),
+        max_in_flight,
+    }
+}
+
+/// The peak rate times the worst wait of one request, all its attempts included.
+#[must_use]
+pub fn needed_in_flight(arrivals: &Schedule, timeout: Duration, retry: &Retry) -> u64 {
+    let worst = retry.longest_total(timeout).unwrap_or_default();
+    // Far below 2^53 for any rate and wait that a file may hold; a float beyond u64 stops at its largest value.
+    (arrivals.peak_per_second() * worst.as_secs_f64()).ceil() as u64
+}
+
+/// The longest that anything goes on in step with a disturbance: a timeout and the longest wait after it, with its group.
+#[must_use]
+pub fn longest_echo(plan: &Plan) -> Option<(String, Duration)> {
+    let hubs = plan.hubs.iter().map(|group| {
+        let retry = &group.reconnect.retry;
+        (group.name.clone(), group.timeout + retry.backoff.longest())
+    });
+    let longest = |timeout: Duration, retry: &Retry| {
+        let again = retry.attempts != Some(1);
+        timeout
+            + if again {
+                retry.backoff.longest()
+            } else {
+                Duration::ZERO
+            }
+    };
+    let riders = plan
+        .riders
+        .iter()
+        .map(|group| (group.name.clone(), longest(group.timeout, &group.retry)));
+    let issuers = plan
+        .issuers
+        .iter()
+        .map(|group| (group.name.clone(), longest(group.timeout, &group.retry)));
+    hubs.chain(riders)
+        .chain(issuers)
+        .max_by_key(|(_, echo)| *echo)
+}
+
+/// Triggers and faults in the order of their time, each with the room around it.
+#[must_use]
+pub fn rooms(plan: &Plan) -> Vec<MarkRoom> {
+    let triggers = plan.triggers.iter().map(|trigger| {
+        let away = match trigger.kind {
+            TriggerKind::Disconnect(disconnect) => disconnect.away,
+            TriggerKind::Operate { .. } => Duration::ZERO,
+        };
+        (
+            trigger.name.clone(),
+            false,
+            trigger.at,
+            trigger.at + trigger.lasts + away,
+        )
+    });
+    let faults = plan.faults.iter().map(|fault| {
+        let ends = fault
+            .lasts
+            .map_or(plan.duration.max(fault.at), |lasts| fault.at + lasts);
+        (fault.name.clone(), true, fault.at, ends)
+    });
+    let mut marks: Vec<_> = triggers.chain(faults).collect();
+    marks.sort_by_key(|(_, _, at, _)| *at);
+    let mut before = Duration::ZERO;
+    let mut rooms = Vec::new();
+    for (row, (name, is_fault, at, ends)) in marks.iter().enumerate() {
+        let next = marks
+            .get(row + 1)
+            .map_or(plan.duration + plan.settle, |(_, _, at, _)| *at);
+        let held = if row > 0 {
+            plan.sustain
+        } else {
+            Duration::ZERO
+        };
+        rooms.push(MarkRoom {
+            name: name.clone(),
+            is_fault: *is_fault,
+            at: *at,
+            ends: *ends,
+            quiet_before: at.saturating_sub(before),
+            needs_before: plan.baseline + held,
+            quiet_after: next.saturating_sub(*ends),
+            needs_after: plan.sustain,
+        });
+        before = before.max(*ends);
+    }
+    rooms
+}
+
+/// Connects per second at worst: while the groups come up, or while those come back that the timeline drops.
+#[must_use]
+pub fn peak_connects_per_second(plan: &Plan) -> f64 {
+    let over = |count: f64, time: Duration| count / time.as_secs_f64().max(1.0);
+    let coming_up: f64 = plan
+        .hubs
+        .iter()
+        .map(|group| over(f64::from(group.count), group.connect_over))
+        .sum();
+    let coming_back = plan
+        .triggers
+        .iter()
+        .filter_map(|trigger| match trigger.kind {
+            TriggerKind::Disconnect(drop) => {
+                let group = plan.hubs.get(drop.group)?;
+                Some(over(
+                    f64::from(group.count) * drop.share,
+                    drop.within.max(group.reconnect.first),
+                ))
+            }
+            TriggerKind::Operate { .. } => None,
+        });
+    coming_back.fold(coming_up, f64::max)
+}
+
+/// Requests per second at worst, without retries: every rider of the peak sends each step.
+#[must_use]
+pub fn peak_requests_per_second(plan: &Plan) -> f64 {
+    let riders = plan.riders.iter().map(|group| {
+        let steps = plan
+            .target
+            .journeys
+            .get(group.journey)
+            .map_or(0, |journey| {
+                journey
+                    .steps
+                    .iter()
+                    .filter(|step| matches!(step.action, StepAction::Request(_)))
+                    .count()
+            });
+        group.arrivals.peak_per_second() * steps as f64
+    });
+    let issuers = plan.issuers.iter().filter(|group| {
+        let command = plan.target.commands.get(group.command);
+        command.is_some_and(|command| matches!(command.send, CommandSend::Http(_)))
+    });
+    riders.sum::<f64>()
+        + issuers
+            .map(|group| group.arrivals.peak_per_second())
+            .sum::<f64>()
+}
+
+/// Connections by destination: hubs spread evenly over the shards of their device.
+#[must_use]
+pub fn towards(plan: &Plan) -> Vec<Towards> {
+    let mut all: Vec<Towards> = Vec::new();
+    let mut add = |address: String, hubs: u64, requests: u64| {
+        let host = host_of(&address);
+        match all
+            .iter_mut()
+            .find(|towards| host_of(&towards.address) == host)
+        {
+            Some(towards) => {
+                towards.hubs += hubs;
+                towards.requests += requests;
+            }
+            None => all.push(Towards {
+                address,
+                hubs,
+                requests,
+            }),
+        }
+    };
+    for group in &plan.hubs {
+        let shards = &plan.target.devices[group.device].shards;
+        for (row, (_, address)) in shards.iter().enumerate() {
+            add(address.to_string(), share_of(group, row, shards.len()), 0);
+        }
+    }
+    for group in &plan.riders {
+        let mut seen: Vec<String> = Vec::new();
+        for step in &plan.target.journeys[group.journey].steps {
+            if let StepAction::Request(request) = &step.action {
+                let address = request.url.to_string();
+                if !seen.contains(&host_of(&address)) {
+                    seen.push(host_of(&address));
+                    add(address, 0, u64::from(group.max_in_flight));
+                }
+            }
+        }
+    }
+    for group in &plan.issuers {
+        let command = &plan.target.commands[group.command];
+        match &command.send {
+            CommandSend::Http(request) => {
+                add(request.url.to_string(), 0, u64::from(group.max_in_flight))
+            }
+            CommandSend::Publish { .. } => {
+                for (_, address) in &plan.target.devices[command.to].shards {
+                    add(address.to_string(), 0, 1);
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Hubs of a group on the shard in row `row`, rounded up: a hash spreads them evenly but not exactly.
+fn share_of(group: &HubGroup, row: usize, shards: usize) -> u64 {
+    let (count, shards, row) = (u64::from(group.count), shards as u64, row as u64);
+    count / shards + u64::from(row < count % shards)
+}
+
+/// What names the host in an address: `host:port`, or a placeholder of the lab.
+#[must_use]
+pub fn host_of(address: &str) -> String {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    rest.split(['/', '?', '#'])
+        .next()
+        .unwrap_or(rest)
+        .to_owned()
+}
+
+/// Every host that may be contacted, each once, with the place of the target file that names it first.
+#[must_use]
+pub fn hosts(plan: &Plan) -> Vec<(String, String)> {
+    let mut hosts: Vec<(String, String)> = Vec::new();
+    for (place, address) in plan.target.addresses() {
+        let host = host_of(&address);
+        if !hosts.iter().any(|(known, _)| *known == host) {
+            hosts.push((host, place));
+        }
+    }
+    hosts
+}
+
+/// What to know although the plan is allowed.
+#[must_use]
+pub fn warnings(plan: &Plan) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (name, every) in &plan.target.periodic {
+        let asked_for = plan.triggers.iter().any(|trigger| match trigger.kind {
+            TriggerKind::Operate { operation } => {
+                resembles(&plan.target.operations[operation].name, name)
+            }
+            TriggerKind::Disconnect(_) => false,
+        });
+        if *every > plan.duration && !asked_for {
+            warnings.push(format!(
+                "`{name}` happens every {} and the load lasts {}: this profile never covers it",
+                super::quantity::duration(*every),
+                super::quantity::duration(plan.duration)
+            ));
+        }
+    }
+    if plan.expect.is_empty() {
+        warnings.push(
+            "nothing is expected, so the run can't fail; add `expect:` to the profile".to_owned(),
+        );
+    }
+    warnings
+}
+
+/// `refresh-certificates` asks for `certificate-refresh`: the same words in any order, singular or plural.
+fn resembles(operation: &str, periodic: &str) -> bool {
+    let words = |name: &str| {
+        let mut words: Vec<String> = name
+            .split(['-', '_'])
+            .map(|word| word.trim_end_matches('s').to_owned())
+            .collect();
+        words.sort();
+        words
+    };
+    words(operation) == words(periodic)
+}
+
+/// What undoes a fault, in words.
+#[must_use]
+pub fn undo_of(plan: &Plan, fault: &FaultKind) -> String {
+    let target = &plan.target;
+    match fault {
+        FaultKind::Kill { component } => {
+            let component = &target.components[*component];
+            let operation = &target.operations[component.undo];
+            format!(
+                "{}: {} {}",
+                operation.name,
+                operation.request.method.name(),
+                operation.request.url
+            )
+        }
+        FaultKind::Latency { link, .. } => {
+            format!(
+                "the delay is taken off {}; what is on the way still arrives",
+                target.links[*link].name
+            )
+        }
+        FaultKind::Operate { operation } => match &target.operations[*operation].undo {
+            Some(undo) => format!("{} {}", undo.method.name(), undo.url),
+            None => "none".to_owned(),
+        },
+    }
+}

@@ -1,0 +1,370 @@
+//! The outlook as `rushhour check` prints it.
+
+use super::{Arriving, MarkRoom, Outlook, Phase, undo_of};
+use crate::plan::fault::{Disconnect, FaultKind, How, TriggerKind, Way};
+use crate::plan::quantity::{count, duration, moment, rate};
+use crate::retry::{Backoff, Retry};
+use std::fmt::{self, Display, Formatter};
+
+impl Display for Outlook<'_> {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        self.head(out)?;
+        self.agents(out)?;
+        self.arrivals(out)?;
+        self.needs(out)?;
+        self.marks(out)?;
+        self.expectations(out)?;
+        writeln!(out, "\nHosts that will be contacted")?;
+        for (host, place) in &self.hosts {
+            writeln!(out, "  {host:<28} {place}")?;
+        }
+        for warning in &self.warnings {
+            writeln!(out, "\nwarning: {warning}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Outlook<'_> {
+    fn head(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let plan = self.plan;
+        writeln!(
+            out,
+            "{} against {}",
+            plan.profile.display(),
+            plan.target.file.display()
+        )?;
+        for about in [&plan.about, &plan.target.about]
+            .into_iter()
+            .filter(|about| !about.is_empty())
+        {
+            writeln!(out, "  {about}")?;
+        }
+        writeln!(
+            out,
+            "  environment {}, seed {}",
+            plan.target.environment.name(),
+            plan.seed
+        )?;
+        writeln!(
+            out,
+            "  {} of load from 0:00, then at most {} until recovery is decided and {} for what is in flight",
+            duration(plan.duration),
+            duration(plan.settle),
+            duration(plan.drain)
+        )?;
+        if let Some(lab) = &plan.target.lab {
+            let database = if lab.database.is_some() {
+                "a PostgreSQL of yours"
+            } else {
+                "its own database"
+            };
+            let defects = if lab.on.is_empty() {
+                "no defect on".to_owned()
+            } else {
+                format!("on: {}", lab.on.join(", "))
+            };
+            writeln!(
+                out,
+                "  the run starts the lab: {} shards, {database}, {defects}",
+                lab.shards
+            )?;
+        }
+        Ok(())
+    }
+
+    fn agents(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let plan = self.plan;
+        writeln!(out, "\nAgents")?;
+        for group in &plan.hubs {
+            let device = &plan.target.devices[group.device].name;
+            writeln!(
+                out,
+                "  {:<14} {} hubs ({device}), up within {}",
+                group.name,
+                count(u64::from(group.count)),
+                duration(group.connect_over)
+            )?;
+            writeln!(
+                out,
+                "  {:<14} keep-alive {}, timeout {}, reconnect: first within {}, then {}",
+                "",
+                duration(group.keep_alive),
+                duration(group.timeout),
+                duration(group.reconnect.first),
+                policy(&group.reconnect.retry)
+            )?;
+        }
+        for group in &plan.riders {
+            let journey = &plan.target.journeys[group.journey];
+            let steps: Vec<&str> = journey
+                .steps
+                .iter()
+                .map(|step| step.name.as_str())
+                .collect();
+            writeln!(
+                out,
+                "  {:<14} riders on {}: {}",
+                group.name,
+                journey.name,
+                steps.join(", ")
+            )?;
+            writeln!(
+                out,
+                "  {:<14} timeout {}, {}",
+                "",
+                duration(group.timeout),
+                policy(&group.retry)
+            )?;
+        }
+        for group in &plan.issuers {
+            writeln!(
+                out,
+                "  {:<14} issues {} to {}, in time within {}, alive for {}",
+                group.name,
+                plan.target.commands[group.command].name,
+                plan.hubs[group.to].name,
+                duration(group.in_time),
+                duration(group.ttl)
+            )?;
+            writeln!(
+                out,
+                "  {:<14} timeout {}, {}",
+                "",
+                duration(group.timeout),
+                policy(&group.retry)
+            )?;
+        }
+        Ok(())
+    }
+
+    fn arrivals(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        if self.arriving.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\nArrivals")?;
+        for group in &self.arriving {
+            for (row, piece) in group.pieces.iter().enumerate() {
+                let name = if row == 0 { group.group.as_str() } else { "" };
+                writeln!(out, "  {name:<14} {}", phase(piece))?;
+            }
+        }
+        writeln!(
+            out,
+            "\nIn flight at worst (peak rate × longest wait of a request, all attempts)"
+        )?;
+        self.arriving
+            .iter()
+            .try_for_each(|group| in_flight(group, out))
+    }
+
+    fn needs(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(out, "\nLoad at its peak, without retries")?;
+        writeln!(
+            out,
+            "  connects {}, requests {}",
+            rate(self.peak_connects_per_second),
+            rate(self.peak_requests_per_second)
+        )?;
+        let sockets = count(self.sockets());
+        writeln!(
+            out,
+            "\nSockets and file descriptors: {sockets}; ports towards each destination"
+        )?;
+        for towards in &self.towards {
+            writeln!(
+                out,
+                "  {:<28} {} for hubs, {} for requests",
+                super::host_of(&towards.address),
+                count(towards.hubs),
+                count(towards.requests)
+            )?;
+        }
+        Ok(())
+    }
+
+    fn marks(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        if self.rooms.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\nTriggers and faults")?;
+        for room in &self.rooms {
+            writeln!(
+                out,
+                "  {:>7} {:<14} {}",
+                moment(room.at),
+                room.name,
+                self.what(room)
+            )?;
+            let fault = self
+                .plan
+                .faults
+                .iter()
+                .find(|fault| room.is_fault && fault.name == room.name);
+            if let Some(fault) = fault {
+                writeln!(
+                    out,
+                    "  {:>7} {:<14} undo: {}",
+                    "",
+                    "",
+                    undo_of(self.plan, &fault.kind)
+                )?;
+            }
+            writeln!(
+                out,
+                "  {:>7} {:<14} quiet before: {} (needs {}), after: {} (needs {})",
+                "",
+                "",
+                duration(room.quiet_before),
+                duration(room.needs_before),
+                duration(room.quiet_after),
+                duration(room.needs_after)
+            )?;
+        }
+        Ok(())
+    }
+
+    fn what(&self, room: &MarkRoom) -> String {
+        let plan = self.plan;
+        if !room.is_fault {
+            let trigger = plan
+                .triggers
+                .iter()
+                .find(|trigger| trigger.name == room.name);
+            return trigger.map_or_else(String::new, |trigger| match trigger.kind {
+                TriggerKind::Disconnect(drop) => self.disconnect(drop),
+                TriggerKind::Operate { operation } => self.operate(operation),
+            });
+        }
+        let Some(fault) = plan.faults.iter().find(|fault| fault.name == room.name) else {
+            return String::new();
+        };
+        let what = match &fault.kind {
+            FaultKind::Kill { component } => {
+                format!("kill {}", plan.target.components[*component].name)
+            }
+            FaultKind::Latency {
+                link,
+                add,
+                jitter,
+                way,
+            } => {
+                let way = match way {
+                    Way::Requests => "requests",
+                    Way::Answers => "answers",
+                    Way::Both => "requests and answers",
+                };
+                let link = &plan.target.links[*link].name;
+                let jitter = if jitter.is_zero() {
+                    String::new()
+                } else {
+                    format!(" ± {}", duration(*jitter))
+                };
+                format!("{way} on {link} take {}{jitter} longer", duration(*add))
+            }
+            FaultKind::Operate { operation } => self.operate(*operation),
+        };
+        match fault.lasts {
+            Some(lasts) => format!("{what}, for {}", duration(lasts)),
+            None => format!("{what}, to the end"),
+        }
+    }
+
+    fn disconnect(&self, drop: Disconnect) -> String {
+        let group = &self.plan.hubs[drop.group];
+        let hubs = (f64::from(group.count) * drop.share).round() as u64;
+        let how = match drop.by {
+            How::Disconnect => "DISCONNECT",
+            How::Close => "FIN",
+            How::Reset => "RST",
+        };
+        let within = if drop.within.is_zero() {
+            "at once".to_owned()
+        } else {
+            format!("within {}", duration(drop.within))
+        };
+        let away = if drop.away.is_zero() {
+            String::new()
+        } else {
+            format!(", away for {}", duration(drop.away))
+        };
+        format!(
+            "{} hubs of {} dropped {within} by {how}{away}",
+            count(hubs),
+            group.name
+        )
+    }
+
+    fn operate(&self, operation: usize) -> String {
+        let operation = &self.plan.target.operations[operation];
+        format!(
+            "{} {}",
+            operation.request.method.name(),
+            operation.request.url
+        )
+    }
+
+    fn expectations(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let plan = self.plan;
+        let lists = [
+            ("Must hold before a fault", &plan.steady),
+            ("Ends the run", &plan.stop_if),
+            ("Expected", &plan.expect),
+        ];
+        for (title, lines) in lists.into_iter().filter(|(_, lines)| !lines.is_empty()) {
+            writeln!(out, "\n{title}")?;
+            for line in lines {
+                writeln!(out, "  {}", line.text)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn phase(piece: &Phase) -> String {
+    let times = format!("{:>7} to {:<7}", moment(piece.from), moment(piece.to));
+    let rates = if piece.from_per_second == piece.to_per_second {
+        rate(piece.from_per_second)
+    } else {
+        format!(
+            "{} to {}",
+            rate(piece.from_per_second),
+            rate(piece.to_per_second)
+        )
+    };
+    // Rounded for reading; the schedule itself stays exact.
+    format!(
+        "{times} {rates:<16} {} arrivals",
+        count(piece.arrivals.round() as u64)
+    )
+}
+
+fn in_flight(group: &Arriving, out: &mut Formatter<'_>) -> fmt::Result {
+    writeln!(
+        out,
+        "  {:<14} {} × {} = {}, max_in_flight {}",
+        group.group,
+        rate(group.peak_per_second),
+        duration(group.worst_wait),
+        count(group.needed_in_flight),
+        count(u64::from(group.max_in_flight))
+    )
+}
+
+fn policy(retry: &Retry) -> String {
+    let grown =
+        |name: &str, base, cap| format!("{name} from {} to {}", duration(base), duration(cap));
+    let waits = match retry.backoff {
+        _ if retry.attempts == Some(1) => return "one attempt".to_owned(),
+        Backoff::Immediate => "at once".to_owned(),
+        Backoff::Fixed { every } => format!("every {}", duration(every)),
+        Backoff::Exponential { base, cap, .. } => grown("exponential", base, cap),
+        Backoff::FullJitter { base, cap, .. } => grown("full jitter", base, cap),
+        Backoff::EqualJitter { base, cap, .. } => grown("equal jitter", base, cap),
+        Backoff::Decorrelated { base, cap } => grown("decorrelated", base, cap),
+    };
+    match retry.attempts {
+        Some(attempts) => format!("{waits}, {attempts} attempts"),
+        None => format!("{waits}, for ever"),
+    }
+}

@@ -1,0 +1,175 @@
+//! Rules that span several parts of the files. They are asked only of a plan whose parts are right.
+
+use super::reader::At;
+use crate::plan::outlook::{self, MarkRoom};
+use crate::plan::quantity::{count, duration, rate};
+use crate::plan::{OperationKind, Plan};
+
+/// The files of a run, for pointing into them.
+pub(super) struct Files<'a, 'b> {
+    pub profile: &'b At<'a>,
+    pub target: &'b At<'a>,
+    pub chaos: &'b [At<'a>],
+}
+
+/// Puts everything that does not fit together into the log.
+pub(super) fn check(plan: &Plan, files: &Files<'_, '_>) {
+    names(plan, files.profile);
+    in_flight(plan, files.profile);
+    ceilings(plan, files);
+    if !plan.triggers.is_empty() || !plan.faults.is_empty() {
+        sustain(plan, files.profile);
+        outlook::rooms(plan)
+            .iter()
+            .for_each(|room| room_for(room, plan, files));
+    }
+}
+
+/// Groups, steps and journeys must be told apart in expectations and reports.
+fn names(plan: &Plan, profile: &At<'_>) {
+    let groups = plan.hubs.iter().map(|group| ("hubs", &group.name));
+    let groups = groups.chain(plan.riders.iter().map(|group| ("riders", &group.name)));
+    let groups: Vec<_> = groups
+        .chain(plan.issuers.iter().map(|group| ("issuers", &group.name)))
+        .collect();
+    for (row, (kind, name)) in groups.iter().enumerate() {
+        let at = profile.find(&[kind, name]);
+        if groups[..row].iter().any(|(_, other)| other == name) {
+            at.wrong_key(
+                format!("another group is called `{name}`"),
+                "give one of them another name",
+            );
+        }
+        let is_action = plan.operations.iter().any(|operation| {
+            let is_step = matches!(
+                operation.kind,
+                OperationKind::Step { .. } | OperationKind::Journey { .. }
+            );
+            is_step && operation.name == **name
+        });
+        if is_action && *kind == "issuers" {
+            at.wrong_key(
+                format!("a step or journey is called `{name}` too, and expectations could not tell them apart"),
+                "give the group another name",
+            );
+        }
+    }
+}
+
+fn in_flight(plan: &Plan, profile: &At<'_>) {
+    let riders = plan.riders.len();
+    for (row, group) in outlook::arriving(plan).iter().enumerate() {
+        if u64::from(group.max_in_flight) >= group.needed_in_flight {
+            continue;
+        }
+        let kind = if row < riders { "riders" } else { "issuers" };
+        profile.find(&[kind, &group.group, "max_in_flight"]).wrong(
+            format!(
+                "`max_in_flight` is below the peak rate × the worst wait of a request: {} × {} = {}",
+                rate(group.peak_per_second),
+                duration(group.worst_wait),
+                count(group.needed_in_flight)
+            ),
+            format!("write at least {}, or leave it out", count(group.needed_in_flight)),
+        );
+    }
+}
+
+/// The target's owner allows so much and no more.
+fn ceilings(plan: &Plan, files: &Files<'_, '_>) {
+    let max = plan.target.max;
+    let over = |key: &str, asked: String, allowed: String| {
+        files.target.find(&["max", key]).wrong(
+            format!("the profile asks for {asked}, and this target allows {allowed}"),
+            "lower the load of the profile, or ask the target's owner for more",
+        );
+    };
+    let hubs: u64 = plan.hubs.iter().map(|group| u64::from(group.count)).sum();
+    if let Some(allowed) = max.hubs.filter(|allowed| hubs > *allowed) {
+        over("hubs", format!("{} hubs", count(hubs)), count(allowed));
+    }
+    let connects = outlook::peak_connects_per_second(plan);
+    if let Some(allowed) = max
+        .connects_per_second
+        .filter(|allowed| connects > *allowed)
+    {
+        over(
+            "connects",
+            format!("{} connects", rate(connects)),
+            rate(allowed),
+        );
+    }
+    let requests = outlook::peak_requests_per_second(plan);
+    if let Some(allowed) = max
+        .requests_per_second
+        .filter(|allowed| requests > *allowed)
+    {
+        over(
+            "requests",
+            format!("{} requests", rate(requests)),
+            rate(allowed),
+        );
+    }
+}
+
+/// "Recovered" must hold longer than a failure can hide in a timeout and the wait after it.
+fn sustain(plan: &Plan, profile: &At<'_>) {
+    let Some((group, echo)) = outlook::longest_echo(plan) else {
+        return;
+    };
+    if plan.sustain <= echo {
+        let (sustain, echo) = (duration(plan.sustain), duration(echo));
+        profile.find(&["sustain"]).wrong(
+            format!("`sustain` of {sustain} is not longer than timeout + longest wait of `{group}`: {echo}"),
+            format!("make it longer than {echo}, or the timeout or wait of `{group}` shorter"),
+        );
+    }
+}
+
+fn room_for(room: &MarkRoom, plan: &Plan, files: &Files<'_, '_>) {
+    let list = if room.is_fault { "faults" } else { "timeline" };
+    let found = files
+        .chaos
+        .iter()
+        .map(|root| root.find(&["faults", &room.name]))
+        .find(|at| at.has_key(&room.name));
+    let entry = match found {
+        Some(at) if room.is_fault => at,
+        _ => files.profile.find(&[list, &room.name]),
+    };
+    let at = entry.find(&["at"]);
+    if room.quiet_before < room.needs_before {
+        let first = room.needs_before == plan.baseline;
+        let why = if first {
+            "`baseline`"
+        } else {
+            "`sustain` of the one before and `baseline`"
+        };
+        let earliest = room.at + (room.needs_before - room.quiet_before);
+        at.wrong(
+            format!(
+                "no room for {why}: {} of quiet before `{}`, and {} are needed",
+                duration(room.quiet_before),
+                room.name,
+                duration(room.needs_before)
+            ),
+            format!(
+                "write `at: {}` or later, or make `baseline` shorter",
+                duration(earliest)
+            ),
+        );
+    }
+    let is_last = room.quiet_after + room.ends == plan.duration + plan.settle
+        || room.ends >= plan.duration + plan.settle;
+    if is_last && room.quiet_after < room.needs_after {
+        at.wrong(
+            format!(
+                "no room for `sustain` after `{}`: {} to the end of `settle`, and {} are needed",
+                room.name,
+                duration(room.quiet_after),
+                duration(room.needs_after)
+            ),
+            "let it end earlier, or make `duration` or `settle` longer",
+        );
+    }
+}
