@@ -1,116 +1,12 @@
 //! Asking over real sockets: two instances, a slow one, a dead one, one that starts anew.
 
 use super::metrics_server::MetricsServer;
+use super::running::{EVERY, Running, TIMEOUT};
 use rushhour::event::Offset;
-use rushhour::measure::pool::{Counter, GapReason, PoolSeries, Sample, Value};
-use rushhour::net::clock::Clock;
-use rushhour::net::hosts::Hosts;
+use rushhour::measure::pool::{Counter, GapReason, Sample, Value};
 use rushhour::plan::signal::Signal;
-use rushhour::plan::target::{Plays, ProbeSource, Probes, Signals, Target};
-use rushhour::plan::{Plan, Template};
-use rushhour::probe::{self, ProbeHandle};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-const EVERY: Duration = Duration::from_millis(100);
-const TIMEOUT: Duration = Duration::from_millis(60);
-
-fn plan(urls: &[String]) -> Plan {
-    let source = ProbeSource {
-        name: "pool".to_owned(),
-        plays: Plays::Pool,
-        scrape: urls.iter().map(|url| Template::literal(url)).collect(),
-        signals: Signals::Preset("otel-db".to_owned()),
-    };
-    let probes = Probes {
-        every: EVERY,
-        timeout: TIMEOUT,
-        max_blind: 0.05,
-        sources: vec![source],
-    };
-    Plan {
-        profile: PathBuf::from("test.yaml"),
-        about: String::new(),
-        series: None,
-        seed: 1,
-        duration: Duration::from_secs(1),
-        baseline: Duration::from_secs(1),
-        sustain: Duration::from_secs(1),
-        settle: Duration::ZERO,
-        drain: Duration::ZERO,
-        target: Target {
-            probes,
-            ..Target::default()
-        },
-        hubs: Vec::new(),
-        riders: Vec::new(),
-        issuers: Vec::new(),
-        triggers: Vec::new(),
-        faults: Vec::new(),
-        steady: Vec::new(),
-        stop_if: Vec::new(),
-        expect: Vec::new(),
-        operations: Vec::new(),
-    }
-}
-
-/// A probe that runs, and everything that it told.
-struct Running {
-    handle: Option<ProbeHandle>,
-    clock: Clock,
-    samples: Arc<Mutex<Vec<Sample>>>,
-}
-
-impl Running {
-    fn start(servers: &[&MetricsServer]) -> Running {
-        let plan = plan(
-            &servers
-                .iter()
-                .map(|server| server.url())
-                .collect::<Vec<_>>(),
-        );
-        let hosts = Arc::new(Hosts::of(&plan.target).unwrap());
-        let samples = Arc::new(Mutex::new(Vec::new()));
-        let told = Arc::clone(&samples);
-        let clock = Clock::start();
-        let deliver = Arc::new(move |sample| told.lock().unwrap().push(sample));
-        let handle = probe::start(&plan, &hosts, clock, deliver).unwrap();
-        Running {
-            handle: Some(handle),
-            clock,
-            samples,
-        }
-    }
-
-    /// Waits until `enough` holds for the samples told since `from`; fails after ten seconds.
-    fn wait(&self, from: usize, what: &str, enough: impl Fn(&[Sample]) -> bool) {
-        let begin = Instant::now();
-        while !enough(&self.samples.lock().unwrap()[from..]) {
-            assert!(
-                begin.elapsed() < Duration::from_secs(10),
-                "{what}: {:?}",
-                self.samples.lock().unwrap().last()
-            );
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    fn told(&self) -> usize {
-        self.samples.lock().unwrap().len()
-    }
-
-    /// Ends the probe and gives everything as one series.
-    fn series(mut self) -> (PoolSeries, Offset) {
-        self.handle.take().unwrap().stop();
-        let end = self.clock.now();
-        let mut series = PoolSeries::new(EVERY);
-        for sample in self.samples.lock().unwrap().drain(..) {
-            series.add(sample);
-        }
-        (series, end)
-    }
-}
+use std::sync::Arc;
+use std::time::Duration;
 
 fn text(waited_s: f64, count: u64, waiting: u64) -> String {
     format!(
@@ -137,7 +33,7 @@ fn two_instances_are_summed_before_the_mean_is_made() {
         MetricsServer::start(&text(0.0, 0, 1)),
         MetricsServer::start(&text(0.0, 0, 2)),
     );
-    let running = Running::start(&[&first, &second]);
+    let running = Running::start(&[first.url(), second.url()]);
     running.wait(0, "a first round", |samples| samples.iter().any(good));
     // 90 waits of 1 ms and 10 of 11 ms: the mean of all is 2 ms, the mean of the means would be 6 ms.
     first.say(&text(0.09, 90, 1));
@@ -160,7 +56,7 @@ fn two_instances_are_summed_before_the_mean_is_made() {
 #[test]
 fn a_slow_instance_is_a_gap_and_never_holds_up_the_beat() {
     let server = MetricsServer::start(&text(0.0, 0, 0));
-    let running = Running::start(&[&server]);
+    let running = Running::start(&[server.url()]);
     running.wait(0, "a first round", |samples| samples.iter().any(good));
     server.answer_after(TIMEOUT * 5);
     let told = running.told();
@@ -204,7 +100,7 @@ fn an_instance_that_dies_makes_the_source_blind_from_then_on() {
         MetricsServer::start(&text(0.0, 0, 0)),
         MetricsServer::start(&text(0.0, 0, 0)),
     );
-    let running = Running::start(&[&first, &second]);
+    let running = Running::start(&[first.url(), second.url()]);
     running.wait(0, "a first round", |samples| samples.iter().any(good));
     second.die();
     let told = running.told();
@@ -234,7 +130,7 @@ fn a_restart_of_one_instance_does_not_swallow_the_other_ones_increase() {
         MetricsServer::start(&text(1.0, 100, 0)),
         MetricsServer::start(&text(5.0, 500, 0)),
     );
-    let running = Running::start(&[&first, &second]);
+    let running = Running::start(&[first.url(), second.url()]);
     running.wait(0, "a first round", |samples| samples.iter().any(good));
     let told = running.told();
     first.say(&text(1.5, 150, 0));
@@ -252,7 +148,7 @@ fn a_restart_of_one_instance_does_not_swallow_the_other_ones_increase() {
 #[test]
 fn a_text_without_any_signal_is_a_gap_that_says_so() {
     let server = MetricsServer::start("something_else 1\n");
-    let running = Running::start(&[&server]);
+    let running = Running::start(&[server.url()]);
     running.wait(0, "a gap", |samples| {
         samples
             .iter()
@@ -263,7 +159,7 @@ fn a_text_without_any_signal_is_a_gap_that_says_so() {
 #[test]
 fn the_last_round_reads_what_the_counters_say_at_the_end() {
     let server = MetricsServer::start(&text(0.0, 0, 0));
-    let running = Running::start(&[&server]);
+    let running = Running::start(&[server.url()]);
     running.wait(0, "a first round", |samples| samples.iter().any(good));
     server.say(&text(0.7, 7, 0));
     let samples = Arc::clone(&running.samples);
