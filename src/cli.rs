@@ -2,7 +2,7 @@
 //!
 //! Decides which command runs and with which arguments; what a command does stands elsewhere.
 
-use crate::chaos::heal::HealArguments;
+use crate::chaos::heal::{HealArguments, Healing};
 use crate::chaos::proxy::ProxyArguments;
 use crate::chaos::watchdog::WatchdogArguments;
 use crate::chaos::{heal, proxy, watchdog};
@@ -65,10 +65,24 @@ pub fn main() -> u8 {
     match arguments.command {
         Command::Run(arguments) => run::run(&arguments, &interrupt).code(),
         Command::Check(arguments) => run::check(&arguments).code(),
-        Command::Heal(arguments) => heal::run(&arguments),
+        Command::Heal(arguments) => healed(heal::run(&arguments)).code(),
         Command::Lab(arguments) => lab::run(arguments),
         Command::LabPart(arguments) => lab::part(arguments),
-        Command::Proxy(arguments) => proxy::run(arguments),
-        Command::Watchdog(arguments) => watchdog::run(&arguments),
+        Command::Proxy(arguments) => match proxy::run(arguments) {
+            Ok(()) => Ending::Passed.code(),
+            Err(error) => {
+                eprintln!("rushhour proxy: {error}");
+                Ending::Refused.code()
+            }
+        },
+        Command::Watchdog(arguments) => healed(watchdog::run(&arguments)).code(),
+    }
+}
+
+fn healed(healing: Healing) -> Ending {
+    match healing {
+        Healing::Done => Ending::Passed,
+        Healing::Remains => Ending::Unhealed,
+        Healing::Refused => Ending::Refused,
     }
 }

@@ -128,8 +128,12 @@ impl Drop for Faults {
     fn drop(&mut self) {
         self.outcome = None;
         self.stop.send_replace(true);
-        // Its own panic has been printed; the watchdog heals what it left.
-        let _ = self.thread.take().map(JoinHandle::join);
+        let ended = self.thread.take().map(JoinHandle::join);
+        // After a panic in there, printed by then, the watchdog heals what is left.
+        if let (Some(Ok(())), Some(watchdog)) = (ended, self.watchdog.take()) {
+            // It can be dead only if somebody killed it, and nothing is left to do for it.
+            let _ = watchdog.dismiss();
+        }
     }
 }
 

@@ -40,15 +40,36 @@ enum HealError {
     Io(#[from] io::Error),
 }
 
-/// Heals and tells what it did; gives the exit code: 0 if nothing is left, else 5.
+/// How healing ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Healing {
+    /// Nothing is left of any fault.
+    Done,
+    /// Something is, or may be.
+    Remains,
+    /// There is no such run.
+    Refused,
+}
+
+/// Heals and tells what it did.
 #[must_use]
-pub fn run(arguments: &HealArguments) -> u8 {
+pub fn run(arguments: &HealArguments) -> Healing {
     match heal(arguments) {
-        Ok(true) => 0,
-        Ok(false) => 5,
+        Ok(true) => Healing::Done,
+        Ok(false) => Healing::Remains,
         Err(error) => {
             eprintln!("rushhour heal: {error}");
-            5
+            let unknown = matches!(
+                error,
+                HealError::Journal(
+                    JournalError::NoSuchRun { .. } | JournalError::State(StateError::BadRunId(_))
+                )
+            );
+            if unknown {
+                Healing::Refused
+            } else {
+                Healing::Remains
+            }
         }
     }
 }

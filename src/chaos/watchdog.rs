@@ -2,7 +2,7 @@
 //!
 //! The run holds the other end of a pipe. If the pipe closes without a word, the run died; whatever it died of, the kernel closes it.
 
-use super::heal;
+use super::heal::{self, Healing};
 use super::state::{StateDirectory, open_private};
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
@@ -62,14 +62,14 @@ impl Watchdog {
     }
 }
 
-/// Waits for the run and heals after it; gives the exit code.
+/// Waits for the run and heals after it.
 #[must_use]
-pub fn run(arguments: &WatchdogArguments) -> u8 {
+pub fn run(arguments: &WatchdogArguments) -> Healing {
     let mut said = Vec::new();
     // A pipe that can't be read has no run at its other end.
     let _ = io::stdin().read_to_end(&mut said);
     if said == DONE {
-        return 0;
+        return Healing::Done;
     }
     heal::run(&heal::HealArguments {
         run: Some(arguments.run.clone()),

@@ -15,4 +15,4 @@ mod process;
 pub mod wire;
 
 pub use chain::{Chain, Direction, Latency};
-pub use process::{ProxyArguments, run};
+pub use process::{ProxyArguments, ProxyError, run};

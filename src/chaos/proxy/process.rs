@@ -43,19 +43,11 @@ fn parse_link(text: &str) -> Result<LinkAddress, String> {
     })
 }
 
-/// Runs a proxy until it is told to stop; gives the exit code.
-#[must_use]
-pub fn run(arguments: ProxyArguments) -> u8 {
-    match start(arguments) {
-        Ok(()) => 0,
-        Err(error) => {
-            eprintln!("rushhour proxy: {error}");
-            2
-        }
-    }
-}
-
-fn start(arguments: ProxyArguments) -> Result<(), ProxyError> {
+/// Runs a proxy until it is told to stop.
+///
+/// # Errors
+/// If it can't start: an address is taken, the control port is not loopback, or the state directory can't be used.
+pub fn run(arguments: ProxyArguments) -> Result<(), ProxyError> {
     if !arguments.control.ip().is_loopback() {
         return Err(ProxyError::NotLoopback(arguments.control));
     }
@@ -159,7 +151,7 @@ fn random_token() -> Result<String, ProxyError> {
 
 /// Why the proxy can't start.
 #[derive(Debug, thiserror::Error)]
-enum ProxyError {
+pub enum ProxyError {
     #[error("--control {0}: only a loopback address, anybody who reaches it can break the links")]
     NotLoopback(SocketAddr),
     #[error("link `{}` can't listen on {}: {source}", address.name, address.listen)]

@@ -211,3 +211,14 @@ async fn what_ended_with_its_lab_needs_no_healing() {
         .await;
     assert!(healed.unwrap().contains("has ended with its components"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_never_was_is_a_wrong_argument() {
+    let state = state();
+    let output = Command::new(PROGRAM)
+        .args(["heal", "--run", "nobody"])
+        .env("XDG_STATE_HOME", state.base.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
