@@ -4,6 +4,7 @@ mod commands;
 mod database;
 mod defects;
 mod hub;
+mod metrics;
 mod processes;
 mod riders;
 mod shards;
