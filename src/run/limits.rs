@@ -1,11 +1,86 @@
 //! What a plan needs of this machine against what there is.
 
 use super::Stopped;
+use crate::net::hosts::Endpoint;
+use crate::net::limits::{Available, Needs, Towards};
 use crate::plan::Plan;
+use crate::plan::outlook::{Outlook, host_of};
+use std::fmt::Write;
+use std::net::IpAddr;
 
+/// The plan in words, and beside it what this machine has.
+///
+/// # Errors
+/// If the plan does not fit on this machine.
 pub(super) fn outlook(plan: &Plan) -> Result<String, Stopped> {
-    Ok(format!("{plan:?}"))
+    let outlook = Outlook::of(plan);
+    let available = available()?;
+    let needs = needs(&outlook);
+    let mut text = outlook.to_string();
+    let _ = writeln!(
+        text,
+        "\nTHIS MACHINE\n  file descriptors: {} needed, {} left of {}\n  source ports: {} for one source address towards one destination\n  \
+         memory: about {} MB needed, {} MB left",
+        needs.sockets(),
+        available.fds.saturating_sub(available.fds_open),
+        available.fds,
+        available.ports,
+        needs.memory_bytes() / 1_000_000,
+        available.memory_bytes / 1_000_000,
+    );
+    for note in available.notes(&needs) {
+        let _ = writeln!(text, "  note: {note}");
+    }
+    refuse(&available, &needs)?;
+    Ok(text)
 }
-pub(super) fn refuse_shortage(_: &Plan) -> Result<(), Stopped> {
-    Ok(())
+
+/// Refuses a plan that needs more than there is.
+///
+/// # Errors
+/// With everything that is lacking, and the numbers.
+pub(super) fn refuse_shortage(plan: &Plan) -> Result<(), Stopped> {
+    refuse(&available()?, &needs(&Outlook::of(plan)))
+}
+
+fn refuse(available: &Available, needs: &Needs) -> Result<(), Stopped> {
+    let lacks: Vec<String> = available
+        .shortages(needs)
+        .iter()
+        .map(|shortage| format!("error: {shortage}"))
+        .collect();
+    if lacks.is_empty() {
+        Ok(())
+    } else {
+        Err(Stopped::Refused(lacks.join("\n")))
+    }
+}
+
+fn available() -> Result<Available, Stopped> {
+    Available::raise().map_err(|error| {
+        Stopped::Internal(format!("error: can't read this machine's limits: {error}"))
+    })
+}
+
+/// Addresses that are known only when the lab runs are on loopback, as the lab is.
+fn needs(outlook: &Outlook<'_>) -> Needs {
+    let towards = outlook.towards.iter().map(|row| {
+        let named = host_of(&row.address);
+        let endpoint = Endpoint::parse(&row.address).unwrap_or_else(|_| Endpoint::new(&named, 0));
+        let host = endpoint.host().trim_matches(['[', ']']);
+        let loopback = named.starts_with('<')
+            || host == "localhost"
+            || host
+                .parse::<IpAddr>()
+                .is_ok_and(|address| address.is_loopback());
+        Towards {
+            loopback,
+            hubs: row.hubs,
+            requests: row.requests,
+            endpoint,
+        }
+    });
+    Needs {
+        towards: towards.collect(),
+    }
 }
