@@ -199,9 +199,9 @@ impl Builder<'_> {
         let tag = match &event {
             Event::Scalar(_, _, _, tag)
             | Event::SequenceStart(_, tag)
-            | Event::MappingStart(_, tag) => tag
-                .as_ref()
-                .map(|tag| format!("{}{}", tag.handle, tag.suffix)),
+            | Event::MappingStart(_, tag) => tag.as_ref().map(|tag| {
+                format!("{}{}", tag.handle, tag.suffix).replace("tag:yaml.org,2002:", "!!")
+            }),
             _ => None,
         };
         if let Some(tag) = tag {
