@@ -3,7 +3,8 @@
 //! Decides nothing but who sends; when and how often is the business of the schedule and of the issuer.
 
 use super::publish::Publisher;
-use super::schedule::{Answered, Arrivals, LaneSetup, Lanes, Then, Ticket, Worker};
+use super::schedule::{Arrivals, LaneSetup, Lanes};
+use super::ticket::{Answered, Then, Ticket, Worker};
 use crate::agents::{Issuer, IssuerConfig, ReplyResult};
 use crate::dice::Dice;
 use crate::event::{AgentId, AgentKind, Offset, Outcome, Sink};

@@ -9,4 +9,5 @@ mod mqtt;
 pub mod publish;
 mod schedule;
 mod shards;
+mod ticket;
 pub mod users;

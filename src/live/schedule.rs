@@ -3,23 +3,25 @@
 //! Decides when an agent is handed to a worker and whether there is room for it. Late agents catch up; the schedule is never
 //! shifted. Who waits for a timer holds no worker. Knows neither HTTP nor what an agent is about.
 
-use crate::agents::{Action, Agent, Context, Input, Order, Reply, ReplyResult, Timer};
+use super::ticket::{Answered, Places, Resting, Then, Ticket, Worker};
+use crate::agents::{Action, Agent};
 use crate::arrivals::Schedule;
 use crate::dice::Dice;
-use crate::event::{Offset, Outcome, Sink};
+use crate::event::Offset;
 use crate::net::clock::Clock;
-use crate::net::http::Answer;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// How long workers may take to let go of what they have in flight.
 const LONGEST_CUT: Duration = Duration::from_secs(1);
+
+/// After so many a lane looks at its orders again, however late it is.
+const MOST_AT_ONCE: u32 = 1_024;
 
 /// What lanes are told from outside.
 #[derive(Debug, Clone, Copy, Default)]
@@ -131,7 +133,6 @@ impl Lanes {
             self.cut.cancel();
             self.ended().await;
         }
-        self.cut.cancel();
     }
 
     async fn ended(&mut self) {
@@ -143,185 +144,10 @@ impl Lanes {
     }
 }
 
-/// Why an agent gets to work.
-#[derive(Debug, Clone, Copy)]
-enum Wake {
-    Due(Offset),
-    Timer(Timer),
-}
-
-/// What an agent wants after it has decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Then {
-    /// Send the request of its current step; its timeout.
-    Request(Duration),
-    /// Nothing until this timer.
-    Rest(Timer, Offset),
-    End,
-}
-
-/// What came of a request.
-pub(super) struct Answered {
-    pub result: ReplyResult,
-    pub body: Vec<u8>,
-}
-
-impl Answered {
-    /// It did not leave.
-    pub fn not_sent() -> Answered {
-        Answered {
-            result: ReplyResult::Failed(Outcome::NotSent),
-            body: Vec::new(),
-        }
-    }
-}
-
-impl From<Answer> for Answered {
-    fn from(answer: Answer) -> Answered {
-        Answered {
-            result: match answer.result {
-                Ok(status) => ReplyResult::Status(status),
-                Err(outcome) => ReplyResult::Failed(outcome),
-            },
-            body: answer.body,
-        }
-    }
-}
-
-/// The time and the ears of whoever performs requests.
-#[derive(Clone)]
-pub(super) struct Worker {
-    pub clock: Clock,
-    pub sink: Sink,
-}
-
-/// One agent on its way, with a place among those in flight.
-pub(super) struct Ticket<A> {
-    agent: A,
-    dice: Dice,
-    wake: Wake,
-    lane: Arc<Shared<A>>,
-    /// Whether it holds a place.
-    placed: bool,
-}
-
-/// What the lane and its tickets share.
-struct Shared<A> {
-    in_flight: AtomicU32,
-    /// Tickets come back through here when they have to wait.
-    resting: flume::Sender<Resting<A>>,
-    /// Told whenever a place becomes free while the lane waits for that.
-    freed: Notify,
-}
-
-impl<A: Agent> Ticket<A> {
-    /// Lets the agent decide on what it was woken for.
-    pub fn begin(&mut self, worker: &Worker, actions: &mut Vec<Action>) -> Then {
-        let input = match self.wake {
-            Wake::Due(due) => Input::Due { due },
-            Wake::Timer(timer) => Input::Timer(timer),
-        };
-        self.decide(worker, input, actions)
-    }
-
-    /// Lets the agent decide, tells what it tells, and gives back what it wants. `actions` is room to work in, left empty.
-    fn decide(&mut self, worker: &Worker, input: Input<'_>, actions: &mut Vec<Action>) -> Then {
-        let mut context = Context {
-            dice: &mut self.dice,
-        };
-        let now = worker.clock.now();
-        self.agent.on(now, input, &mut context, actions);
-        let mut then = Then::End;
-        for action in actions.drain(..) {
-            match action {
-                Action::Tell(event) => (worker.sink)(event),
-                Action::Request { timeout } => then = Then::Request(timeout),
-                Action::WakeAt(timer, at) => then = Then::Rest(timer, at),
-                // The rest is what hubs do.
-                _ => {}
-            }
-        }
-        then
-    }
-
-    /// What came of the agent's request; what it wants now.
-    pub fn answered(
-        &mut self,
-        worker: &Worker,
-        answered: &Answered,
-        actions: &mut Vec<Action>,
-    ) -> Then {
-        let reply = Reply {
-            result: answered.result,
-            body: &answered.body,
-        };
-        self.decide(worker, Input::Reply(reply), actions)
-    }
-
-    /// The run is over for this agent.
-    pub fn stop(mut self, worker: &Worker, actions: &mut Vec<Action>) {
-        self.decide(worker, Input::Told(Order::Stop), actions);
-    }
-
-    /// Who decides.
-    pub fn agent(&self) -> &A {
-        &self.agent
-    }
-
-    /// Gives the place back; a ticket that has to wait goes back to its lane.
-    pub fn settle(mut self, then: Then) {
-        let Then::Rest(timer, at) = then else { return };
-        self.wake = Wake::Timer(timer);
-        let lane = Arc::clone(&self.lane);
-        let was_placed = std::mem::take(&mut self.placed);
-        // A lane that has ended takes nobody back; it has told what was unfinished.
-        let _ = lane.resting.send(Resting { at, ticket: self });
-        // Only now, so that the lane never sees a free place and nobody resting.
-        if was_placed {
-            lane.leave();
-        }
-    }
-}
-
-impl<A> Drop for Ticket<A> {
+impl Drop for Lanes {
+    /// Nobody is left on the way when the run fails elsewhere.
     fn drop(&mut self) {
-        if self.placed {
-            self.lane.leave();
-        }
-    }
-}
-
-impl<A> Shared<A> {
-    fn leave(&self) {
-        if self.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.freed.notify_one();
-        }
-    }
-}
-
-/// A ticket that waits, ordered by its time.
-struct Resting<A> {
-    at: Offset,
-    ticket: Ticket<A>,
-}
-
-impl<A> PartialEq for Resting<A> {
-    fn eq(&self, other: &Self) -> bool {
-        self.at == other.at
-    }
-}
-
-impl<A> Eq for Resting<A> {}
-
-impl<A> PartialOrd for Resting<A> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<A> Ord for Resting<A> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.at.cmp(&other.at)
+        self.cut.cancel();
     }
 }
 
@@ -350,22 +176,18 @@ impl Lane {
     /// the cut.
     fn start<A: Agent + Send + 'static>(setup: LaneSetup<A>) -> Lane {
         let (sender, returned) = flume::unbounded();
-        let shared = Arc::new(Shared {
-            in_flight: AtomicU32::new(0),
-            resting: sender,
-            freed: Notify::new(),
-        });
-        let counted = Arc::clone(&shared);
+        let places = Arc::new(Places::new(sender));
+        let counted = Arc::clone(&places);
         let mut work = Work {
             setup,
-            shared,
+            places,
             returned,
             resting: BinaryHeap::new(),
             actions: Vec::new(),
         };
         Lane {
             task: tokio::spawn(async move { work.run().await }),
-            in_flight: Box::new(move || counted.in_flight.load(Ordering::Relaxed)),
+            in_flight: Box::new(move || counted.taken()),
         }
     }
 
@@ -378,7 +200,7 @@ impl Lane {
 /// The lane's own state.
 struct Work<A> {
     setup: LaneSetup<A>,
-    shared: Arc<Shared<A>>,
+    places: Arc<Places<A>>,
     returned: flume::Receiver<Resting<A>>,
     resting: BinaryHeap<Reverse<Resting<A>>>,
     actions: Vec<Action>,
@@ -400,13 +222,13 @@ impl<A: Agent + Send + 'static> Work<A> {
                 () = cut.cancelled() => break,
                 changed = self.setup.orders.changed(), if !orders_end => orders_end = changed.is_err(),
                 returned = self.returned.recv_async() => self.resting.extend(returned.ok().map(Reverse)),
-                () = self.shared.freed.notified(), if orders.stop.is_some() => {}
+                () = self.places.emptied(), if orders.stop.is_some() => {}
                 () = tokio::time::sleep_until(wake_at), if wake.is_some() => {}
             }
         }
         let all_stopped = async {
-            while self.shared.in_flight.load(Ordering::Acquire) > 0 {
-                self.shared.freed.notified().await;
+            while self.places.taken() > 0 {
+                self.places.emptied().await;
             }
         };
         // Workers see the cut at once; one that died must not hold up the end of the run.
@@ -419,9 +241,7 @@ impl<A: Agent + Send + 'static> Work<A> {
 
     fn is_empty(&self) -> bool {
         // In this order: a ticket comes back before it leaves its place.
-        self.shared.in_flight.load(Ordering::Acquire) == 0
-            && self.returned.is_empty()
-            && self.resting.is_empty()
+        self.places.taken() == 0 && self.returned.is_empty() && self.resting.is_empty()
     }
 
     fn take_returned(&mut self) {
@@ -435,6 +255,7 @@ impl<A: Agent + Send + 'static> Work<A> {
     /// Sends everybody who is due on the way and answers when the next one will be.
     fn release(&mut self, orders: &Orders) -> Option<Offset> {
         self.take_returned();
+        let mut released = 0;
         loop {
             let now = self.setup.worker.clock.now();
             let arrival = self.setup.arrivals.peek(orders);
@@ -451,20 +272,15 @@ impl<A: Agent + Send + 'static> Work<A> {
                 }
                 return None;
             }
-            if due > now {
+            if due > now || released == MOST_AT_ONCE {
                 return Some(due);
             }
+            released += 1;
             match arrival {
                 Some((number, at)) if at == due => {
                     self.setup.arrivals.advance();
                     let (agent, dice) = (self.setup.agent)(number);
-                    self.admit(Ticket {
-                        agent,
-                        dice,
-                        wake: Wake::Due(due),
-                        lane: Arc::clone(&self.shared),
-                        placed: false,
-                    });
+                    self.admit(Ticket::new(agent, dice, due, &self.places));
                 }
                 _ => {
                     if let Some(Reverse(resting)) = self.resting.pop() {
@@ -478,9 +294,8 @@ impl<A: Agent + Send + 'static> Work<A> {
     /// Hands the ticket to a worker if there is a place for it; otherwise its request is not sent.
     fn admit(&mut self, mut ticket: Ticket<A>) {
         // Only the lane takes places, so nobody can take this one in between.
-        if self.shared.in_flight.load(Ordering::Acquire) < self.setup.max_in_flight {
-            self.shared.in_flight.fetch_add(1, Ordering::AcqRel);
-            ticket.placed = true;
+        if self.places.taken() < self.setup.max_in_flight {
+            ticket.take_place();
             (self.setup.dispatch)(ticket);
             return;
         }

@@ -4,7 +4,8 @@
 //! waits or is done. There are as many users as riders may be in flight, so a ticket never queues. The attack has no run time:
 //! it ends when the last sender of tickets is gone and every user has run its one iteration.
 
-use super::schedule::{Arrivals, LaneSetup, Lanes, Then, Ticket, Worker};
+use super::schedule::{Arrivals, LaneSetup, Lanes};
+use super::ticket::{Then, Ticket, Worker};
 use crate::agents::{Rider, RiderConfig};
 use crate::dice::Dice;
 use crate::event::{AgentId, AgentKind, Offset, Outcome, Sink};

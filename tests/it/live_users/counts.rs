@@ -180,7 +180,8 @@ async fn connections_that_close_after_some_answers_hide_no_request() {
         request(Method::Get, &format!("http://{address}/")),
     )];
     let mut plan = plan(steps, 300.0, Duration::from_secs(2));
-    plan.drain = Duration::from_secs(2);
+    plan.riders[0].max_in_flight = 1_000;
+    plan.drain = Duration::from_secs(10);
     run(plan, &told).await;
 
     let seen = requests.load(Ordering::SeqCst);
@@ -190,7 +191,7 @@ async fn connections_that_close_after_some_answers_hide_no_request() {
     );
     assert_eq!(told.started(JOURNEY), 600);
     assert_eq!(told.attempted(FIRST_STEP), 600);
-    assert_eq!(ok + reset, 600, "each attempt ended as one or the other");
+    assert_eq!(ok + reset, 600, "{:?}", told.outcomes());
     // A request that was written into a closing connection was never seen and is told as reset, not sent a second time.
     assert_eq!(ok, seen);
     assert!(connections.load(Ordering::SeqCst) * 3 >= seen);
@@ -286,8 +287,12 @@ async fn a_stop_during_a_hang_returns_by_its_deadline_and_arrivals_end_with_it()
     )];
     let plan = Arc::new(plan(steps, 50.0, Duration::from_secs(600)));
     let (fleet, clock, zero) = begin(&plan, &told).await;
-    tokio::time::sleep_until(clock.instant(zero.after(Duration::from_millis(500)))).await;
-    assert!(fleet.in_flight() >= 20, "{} in flight", fleet.in_flight());
+    let limit = tokio::time::timeout(Duration::from_secs(10), async {
+        while fleet.in_flight() < 20 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    limit.await.expect("twenty are in flight after 0.4 s");
     let stopped = clock.now();
     fleet.stop(stopped.after(Duration::from_millis(200))).await;
     let took = clock.now().since(stopped);
@@ -295,11 +300,10 @@ async fn a_stop_during_a_hang_returns_by_its_deadline_and_arrivals_end_with_it()
         took < Duration::from_millis(3_200),
         "the stop took {took:?}"
     );
+    // Everybody who was due before the stop, and nobody after it.
     let started = told.started(JOURNEY);
-    assert!(
-        (24..=26).contains(&started),
-        "{started} arrived in half a second"
-    );
+    let due = (stopped.since(zero).as_secs_f64() * 50.0) as usize;
+    assert!((due..=due + 1).contains(&started), "{started} of {due}");
     assert_eq!(told.ages(JOURNEY).len(), started);
 }
 

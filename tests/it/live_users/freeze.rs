@@ -26,21 +26,34 @@ async fn a_server_that_freezes_shows_in_latency_from_the_due_time_takes_20_secon
     let server = Router::new().route("/", get(answer));
     tokio::spawn(async move { axum::serve(listener, server).await });
 
+    for attempt in 1..=3 {
+        let told = ride(&format!("http://{address}/")).await;
+        assert_eq!(told.started(JOURNEY), 2_000);
+        assert_eq!(told.finished(JOURNEY, Outcome::Ok), 2_000);
+        let (latencies, lags) = (told.latencies(FIRST_STEP), told.lags(FIRST_STEP));
+        let (p50, p80) = (at(&latencies, 50), at(&latencies, 80));
+        let lag = at(&lags, 95);
+        println!("p50 {p50:?} p80 {p80:?}, riders were late by {lag:?} (p95)");
+        // Where others take the processor, the figures are theirs: only a machine that lets riders start in time is asked.
+        if lag < Duration::from_millis(25) || attempt == 3 {
+            assert!(p50 < Duration::from_millis(50), "p50 {p50:?}");
+            let middle = Duration::from_millis(1_800)..Duration::from_millis(2_200);
+            assert!(middle.contains(&p80), "p80 {p80:?}");
+            return;
+        }
+    }
+}
+
+async fn ride(address: &str) -> Told {
     let told = Told::default();
-    let steps = vec![step(
-        "near",
-        request(Method::Get, &format!("http://{address}/")),
-    )];
+    let steps = vec![step("near", request(Method::Get, address))];
     let mut plan = plan(steps, 100.0, Duration::from_secs(20));
     plan.drain = Duration::from_secs(5);
     run(plan, &told).await;
+    told
+}
 
-    let latencies = told.latencies(FIRST_STEP);
-    let at = |share: usize| latencies[latencies.len() * share / 100 - 1];
-    println!("p50 {:?} p80 {:?} p99 {:?}", at(50), at(80), at(99));
-    assert_eq!(told.started(JOURNEY), 2_000);
-    assert_eq!(told.finished(JOURNEY, Outcome::Ok), 2_000);
-    assert!(at(50) < Duration::from_millis(50), "p50 {:?}", at(50));
-    let middle = Duration::from_millis(1_800)..Duration::from_millis(2_200);
-    assert!(middle.contains(&at(80)), "p80 {:?}", at(80));
+/// The value below which this share of them lies.
+fn at(sorted: &[Duration], percent: usize) -> Duration {
+    sorted[sorted.len() * percent / 100 - 1]
 }

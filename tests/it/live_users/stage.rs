@@ -8,6 +8,7 @@ use rushhour::net::hosts::Hosts;
 use rushhour::plan::target::{Answer, Journey, Method, Request, Step, StepAction};
 use rushhour::plan::{Plan, RiderGroup, Target, Template, operation};
 use rushhour::retry::{Backoff, Retry};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -126,6 +127,17 @@ impl Told {
         })
     }
 
+    /// How often each outcome was answered, whatever the operation.
+    pub fn outcomes(&self) -> BTreeMap<String, usize> {
+        let mut outcomes = BTreeMap::new();
+        for event in self.events() {
+            if let Event::Answered { outcome, .. } = event {
+                *outcomes.entry(outcome.to_string()).or_default() += 1;
+            }
+        }
+        outcomes
+    }
+
     pub fn all_finished(&self, row: u16) -> usize {
         self.count(|event| matches!(event, Event::Finished { operation, .. } if operation.0 == row))
     }
@@ -140,6 +152,20 @@ impl Told {
             _ => None,
         });
         ages.collect()
+    }
+
+    /// From the due time to the start, sorted.
+    pub fn lags(&self, row: u16) -> Vec<Duration> {
+        let events = self.events();
+        let mut lags: Vec<Duration> = events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Started { operation, due, at } if operation.0 == row => Some(at.since(*due)),
+                _ => None,
+            })
+            .collect();
+        lags.sort();
+        lags
     }
 
     /// From the due time to the end, sorted.
