@@ -4,6 +4,7 @@ mod death;
 mod delay_line;
 mod healing;
 mod journal;
+mod lab;
 mod life;
 mod proxy;
 mod stage;

@@ -1,7 +1,9 @@
 //! A run that is killed with SIGKILL while its faults act: nothing of them may stay.
 
 use super::life::plan;
-use super::stage::{Stage, State, echo, heal, program, round_trip, stage, state, until};
+use super::stage::{
+    EndsWithTest, Stage, State, echo, heal, program, round_trip, stage, state, until,
+};
 use rushhour::chaos::faults::{Faults, Setup};
 use rushhour::chaos::journal::{Journal, open_all};
 use rushhour::chaos::links::Links;
@@ -88,6 +90,7 @@ async fn a_killed_run_leaves_the_component_running_and_the_link_fast() {
     let mut victim = start_victim(&stage, &state, echo);
     until("both faults act", || async { observed(&state) == 2 }).await;
     let proxy = ProxyClient::new(running(&state.directory).unwrap().remove(0)).unwrap();
+    let _ends = EndsWithTest(proxy.registration().process.clone());
     let address: SocketAddr = proxy.registration().links[0].listen.parse().unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
     assert!(round_trip(&mut stream).await >= Duration::from_millis(300));

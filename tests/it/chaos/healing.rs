@@ -125,7 +125,7 @@ async fn a_proxy_that_has_ended_took_its_faults_along() {
         proxy: proxy.clone(),
         slow_us: 1,
     });
-    super::stage::end_by_force(proxy.pid);
+    super::stage::end_by_force(&proxy);
     until("the proxy has ended", || async { !proxy.runs() }).await;
     let mut steps = Vec::new();
     let healed = undo
@@ -192,7 +192,7 @@ async fn what_ended_with_its_lab_needs_no_healing() {
     let (state, stage) = (state(), stage().await);
     // A lab of which nothing is left, its operations included.
     let lab = of_pid_file(&stage.pid_file).unwrap();
-    super::stage::end_by_force(stage.pid());
+    super::stage::end_by_force(&lab);
     until("the lab has ended", || async { !lab.runs() }).await;
     let undo = Undo::StartComponent(StartComponent {
         component: "shard-1".to_owned(),

@@ -49,13 +49,13 @@ fn fault(kind: FaultKind, lasts: Option<Duration>) -> Fault {
 }
 
 /// A run of faults with what it told.
-struct Run {
-    faults: Faults,
+pub struct Run {
+    pub faults: Faults,
     told: Arc<Mutex<Vec<MarkPhase>>>,
     journal: std::path::PathBuf,
 }
 
-async fn run(plan: Plan, state: &State, links: Links) -> Run {
+pub async fn run(plan: Plan, state: &State, links: Links) -> Run {
     let told = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&told);
     let sink: Sink = Arc::new(move |event| {
@@ -94,7 +94,7 @@ impl Run {
         until(what, || async { self.told.lock().unwrap().iter().any(&is) }).await;
     }
 
-    fn told(&self) -> Vec<&'static str> {
+    pub fn told(&self) -> Vec<&'static str> {
         let told = self.told.lock().unwrap();
         told.iter()
             .map(|phase| match phase {

@@ -1,6 +1,7 @@
 //! What faults need in order to be tested: state of their own, a link to somewhere, a component that an operation starts.
 
 use rushhour::chaos::links::Links;
+use rushhour::chaos::process::Identity;
 use rushhour::chaos::proxy::client::ProxyClient;
 use rushhour::chaos::state::StateDirectory;
 use rushhour::plan::Target;
@@ -84,6 +85,7 @@ pub struct Carried {
     pub address: SocketAddr,
     pub target: Target,
     pub state: State,
+    _proxy: EndsWithTest,
 }
 
 impl Carried {
@@ -96,18 +98,13 @@ impl Carried {
         let proxy = links.client(0).unwrap().clone();
         let address = proxy.registration().links[0].listen.parse().unwrap();
         Carried {
+            _proxy: EndsWithTest(proxy.registration().process.clone()),
             links: Some(links),
             proxy,
             address,
             target,
             state,
         }
-    }
-}
-
-impl Drop for Carried {
-    fn drop(&mut self) {
-        end_by_force(self.proxy.registration().process.pid);
     }
 }
 
@@ -123,12 +120,23 @@ pub fn target_with_link(to: SocketAddr) -> Target {
     }
 }
 
-/// Kills a process that the test started, if it still runs.
-pub fn end_by_force(pid: i32) {
-    let _ = nix::sys::signal::kill(
-        nix::unistd::Pid::from_raw(pid),
-        nix::sys::signal::Signal::SIGKILL,
-    );
+/// Kills a process that the test started, if it still runs; a later one with its number is left alone.
+pub fn end_by_force(process: &Identity) {
+    if process.runs() {
+        let _ = nix::sys::signal::kill(
+            nix::unistd::Pid::from_raw(process.pid),
+            nix::sys::signal::Signal::SIGKILL,
+        );
+    }
+}
+
+/// A process that ends with the test, however that ends.
+pub struct EndsWithTest(pub Identity);
+
+impl Drop for EndsWithTest {
+    fn drop(&mut self) {
+        end_by_force(&self.0);
+    }
 }
 
 /// A server that gives every byte back and passes the end of the stream on.
@@ -159,7 +167,7 @@ pub async fn round_trip(stream: &mut TcpStream) -> Duration {
 pub struct Stage {
     pub target: Target,
     pub pid_file: PathBuf,
-    pub starts: std::sync::Arc<std::sync::Mutex<Vec<i32>>>,
+    pub starts: std::sync::Arc<std::sync::Mutex<Vec<Identity>>>,
     pub directory: TempDir,
     server: SocketAddr,
 }
@@ -198,8 +206,8 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        for pid in self.starts.lock().unwrap().iter() {
-            end_by_force(*pid);
+        for process in self.starts.lock().unwrap().iter() {
+            end_by_force(process);
         }
     }
 }
@@ -247,7 +255,7 @@ pub fn add_component(target: &mut Target, pid_file: &str, start: Request) {
     });
 }
 
-fn start_component(pid_file: &Path, starts: &std::sync::Mutex<Vec<i32>>) {
+fn start_component(pid_file: &Path, starts: &std::sync::Mutex<Vec<Identity>>) {
     let mut child = Command::new("sleep")
         .arg("600")
         .stdin(Stdio::null())
@@ -255,7 +263,7 @@ fn start_component(pid_file: &Path, starts: &std::sync::Mutex<Vec<i32>>) {
         .unwrap();
     let pid = i32::try_from(child.id()).unwrap();
     std::fs::write(pid_file, pid.to_string()).unwrap();
-    starts.lock().unwrap().push(pid);
+    starts.lock().unwrap().push(Identity::of(pid).unwrap());
     // Reaped when it ends, as a supervisor would.
     std::thread::spawn(move || child.wait());
 }
