@@ -91,6 +91,7 @@ impl Collector {
     /// Closes everything up to `now`. To be called once, when all workers have told their last event.
     pub fn finish(&mut self, now: Offset) -> Vec<Second> {
         let seconds = self.close_before(now.second() + 1);
+        self.apply_times();
         for shard in &self.shards {
             if let Some(carried) = shard.take_carried() {
                 self.carried.add(&carried);

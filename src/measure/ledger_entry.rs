@@ -77,7 +77,8 @@ impl Entry {
         self.steps += 1;
         self.first = self.first.min(at);
         match step {
-            CommandStep::Due => self.due = earliest(self.due),
+            // Told once; a second one would move what is booked already.
+            CommandStep::Due => self.due = self.due.or(Some(at)),
             CommandStep::Sent => self.sent += 1,
             CommandStep::Accepted => self.accepted = true,
             CommandStep::Refused => self.refused = true,

@@ -121,7 +121,15 @@ impl Lines<'_> {
             }
         };
         self.add("connected", "", Join::Lowest, sum(|row| row.standing));
-        self.add("reconnects", "/s", Join::Mean, sum(|row| row.accepted));
+        // Before 0:00 they connect for the first time.
+        let zero = collector
+            .marks()
+            .zero
+            .map_or(u64::MAX, |zero| zero.second());
+        let accepted = sum(|row| row.accepted);
+        self.add("reconnects", "/s", Join::Mean, |second| {
+            accepted(second).filter(|_| second >= zero)
+        });
     }
 
     fn waits(&mut self, pools: &[PoolSeries]) {

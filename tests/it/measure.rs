@@ -1,1 +1,9 @@
-//!
+//! Measuring: the recorder's sums, the account of commands, judging.
+
+mod doubts;
+mod guards;
+mod histograms;
+mod judging;
+mod ledger;
+mod recorder;
+pub mod stage;

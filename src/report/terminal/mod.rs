@@ -137,7 +137,7 @@ fn verdicts(report: &Report, page: &mut Page) {
             "  {} {:<48} {:<20} {:<17} {}",
             sign(&row.verdict),
             row.text,
-            limit(row),
+            row.limit,
             row.measured,
             text::at(row)
         );
@@ -162,11 +162,6 @@ fn verdicts(report: &Report, page: &mut Page) {
         page.wrapped("  ? ", doubt);
     }
     page.gap();
-}
-
-/// The limit of a line says again what the line says: only of a multiple does it add something.
-fn limit(row: &JudgementRow) -> &str {
-    &row.limit
 }
 
 fn marks(report: &Report, page: &mut Page) {
