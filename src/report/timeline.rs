@@ -89,12 +89,9 @@ impl Lines<'_> {
             Join::Mean,
             sum(is_wanted, |row| row.failed + row.timed_out),
         );
-        self.add(
-            "attempts",
-            "/s",
-            Join::Mean,
-            sum(|_| true, |row| row.attempted),
-        );
+        // Those of a journey are those of its steps.
+        let own = |kind| !matches!(kind, OperationKind::Journey { .. });
+        self.add("attempts", "/s", Join::Mean, sum(own, |row| row.attempted));
         self.add(
             "in flight",
             "",

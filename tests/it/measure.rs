@@ -7,3 +7,4 @@ mod judging;
 mod ledger;
 mod recorder;
 pub mod stage;
+mod subjects;

@@ -4,7 +4,6 @@ mod tables;
 mod timeline;
 
 use super::Report;
-use super::data::JudgementRow;
 use super::text::{self, sign};
 use crate::measure::figures;
 use std::fmt::Write;

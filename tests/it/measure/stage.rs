@@ -32,7 +32,6 @@ pub fn plan() -> Plan {
         backoff: Backoff::Immediate,
         attempts: Some(1),
     };
-    let nobody = Schedule::new(Spread::Even, Vec::new());
     let operation = |name: &str, group: &str, kind| Operation {
         name: name.to_owned(),
         group: group.to_owned(),
@@ -53,40 +52,9 @@ pub fn plan() -> Plan {
             devices: vec![device()],
             ..Target::default()
         },
-        hubs: vec![HubGroup {
-            name: "homes".to_owned(),
-            device: 0,
-            count: 10,
-            connect_over: Duration::from_secs(1),
-            keep_alive: Duration::from_secs(60),
-            timeout: Duration::from_secs(5),
-            telemetry: None,
-            actuation: Duration::ZERO,
-            reconnect: Reconnect {
-                retry,
-                first: Duration::ZERO,
-                healthy_after: Duration::ZERO,
-            },
-        }],
-        riders: vec![RiderGroup {
-            name: "commuters".to_owned(),
-            journey: 0,
-            arrivals: nobody.clone(),
-            timeout: Duration::from_secs(5),
-            retry,
-            max_in_flight: 100,
-        }],
-        issuers: vec![IssuerGroup {
-            name: "app".to_owned(),
-            command: 0,
-            to: 0,
-            arrivals: nobody,
-            in_time: Duration::from_secs(2),
-            ttl: Duration::from_secs(10),
-            timeout: Duration::from_secs(5),
-            retry,
-            max_in_flight: 100,
-        }],
+        hubs: vec![homes(retry)],
+        riders: vec![commuters(retry)],
+        issuers: vec![app(retry)],
         triggers: Vec::new(),
         faults: Vec::new(),
         steady: Vec::new(),
@@ -109,6 +77,53 @@ pub fn plan() -> Plan {
             ),
         ],
     }
+}
+
+fn homes(retry: Retry) -> HubGroup {
+    HubGroup {
+        name: "homes".to_owned(),
+        device: 0,
+        count: 10,
+        connect_over: Duration::from_secs(1),
+        keep_alive: Duration::from_secs(60),
+        timeout: Duration::from_secs(5),
+        telemetry: None,
+        actuation: Duration::ZERO,
+        reconnect: Reconnect {
+            retry,
+            first: Duration::ZERO,
+            healthy_after: Duration::ZERO,
+        },
+    }
+}
+
+fn commuters(retry: Retry) -> RiderGroup {
+    RiderGroup {
+        name: "commuters".to_owned(),
+        journey: 0,
+        arrivals: nobody(),
+        timeout: Duration::from_secs(5),
+        retry,
+        max_in_flight: 100,
+    }
+}
+
+fn app(retry: Retry) -> IssuerGroup {
+    IssuerGroup {
+        name: "app".to_owned(),
+        command: 0,
+        to: 0,
+        arrivals: nobody(),
+        in_time: Duration::from_secs(2),
+        ttl: Duration::from_secs(10),
+        timeout: Duration::from_secs(5),
+        retry,
+        max_in_flight: 100,
+    }
+}
+
+fn nobody() -> Schedule {
+    Schedule::new(Spread::Even, Vec::new())
 }
 
 fn device() -> Device {
