@@ -4,11 +4,9 @@
 
 use super::connect::LOOPBACK_SOURCES;
 use super::hosts::Endpoint;
-use crate::plan::{Plan, outlook};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::fs;
 use std::io;
-use std::net::IpAddr;
 
 /// Descriptors that the process needs besides its connections: run folder, runtime, children's pipes.
 const RESERVED_FDS: u64 = 100;
@@ -37,8 +35,7 @@ pub struct Available {
 /// Connections at the same time to one destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Towards {
-    /// `host:port`, or a name of the lab that is not known yet.
-    pub endpoint: String,
+    pub endpoint: Endpoint,
     /// Whether it is on 127.0.0.0/8, where hubs use [`LOOPBACK_SOURCES`] source addresses.
     pub loopback: bool,
     pub hubs: u64,
@@ -67,7 +64,7 @@ pub enum Shortage {
         "{needed} connections to {endpoint} are needed at the same time, {available} ports are to be had from one source address (net.ipv4.ip_local_port_range): run fewer, or widen the range"
     )]
     Ports {
-        endpoint: String,
+        endpoint: Endpoint,
         needed: u64,
         available: u64,
     },
@@ -170,20 +167,6 @@ impl Available {
 }
 
 impl Needs {
-    /// What a plan needs. The lab is on this machine, even while its ports are not known.
-    #[must_use]
-    pub fn of(plan: &Plan) -> Needs {
-        let towards = outlook::towards(plan).into_iter().map(|towards| Towards {
-            endpoint: outlook::host_of(&towards.address),
-            loopback: is_loopback(&towards.address),
-            hubs: towards.hubs,
-            requests: towards.requests,
-        });
-        Needs {
-            towards: towards.collect(),
-        }
-    }
-
     /// Sockets at the same time.
     #[must_use]
     pub fn sockets(&self) -> u64 {
@@ -202,17 +185,6 @@ impl Needs {
             .map(|towards| towards.hubs * BYTES_PER_HUB + towards.requests * BYTES_PER_REQUEST)
             .sum();
         own + self.sockets() * KERNEL_BYTES_PER_SOCKET
-    }
-}
-
-/// Whether an address of the target file is on 127.0.0.0/8; a name other than `localhost` may be anywhere.
-fn is_loopback(address: &str) -> bool {
-    let Ok(endpoint) = Endpoint::parse(address) else {
-        return outlook::host_of(address).starts_with("<lab.");
-    };
-    match endpoint.host().parse::<IpAddr>() {
-        Ok(address) => address.is_ipv4() && address.is_loopback(),
-        Err(_) => endpoint.host() == "localhost",
     }
 }
 

@@ -2,6 +2,6 @@
 
 mod broker;
 mod commands;
-pub mod fleet;
+mod fleet;
 mod odd_servers;
 mod publisher;
