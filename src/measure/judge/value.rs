@@ -207,7 +207,10 @@ impl Judge<'_> {
             {
                 sum.add(account);
             }
-            let within = |due: Offset| part.seconds().any(|second| second == due.second());
+            let within = |due: Offset| {
+                let mut stretches = part.stretches.iter();
+                stretches.any(|(first, last)| (*first..=*last).contains(&due.second()))
+            };
             let pending = ledger.pending(*issuer, self.now);
             may_yet += pending
                 .filter(|pending| match of {
