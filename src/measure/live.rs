@@ -110,6 +110,7 @@ impl Collector {
         let marks = self.marks();
         let mut phase = match (marks.zero, marks.load_end) {
             (None, _) => "connecting".to_owned(),
+            (Some(zero), _) if end < zero.second() => "connecting".to_owned(),
             (_, Some(load_end)) if end > load_end.second() => "settling".to_owned(),
             _ => "load".to_owned(),
         };

@@ -186,16 +186,18 @@ fn hubs(collector: &Collector) -> Vec<HubRow> {
                 .filter(|(outcome, _)| matches!(outcome, Outcome::Refused(_)));
             refused.map(|(_, tally)| tally.attempts).sum()
         });
-        let load = timeline::load_seconds(collector);
-        let standing = load
-            .filter_map(|second| Some(collector.series().get(second)?.hubs.get(hubs)?.standing));
+        let standing = || {
+            let points = timeline::load_seconds(collector);
+            points
+                .filter_map(|second| Some(collector.series().get(second)?.hubs.get(hubs)?.standing))
+        };
         HubRow {
             group: group.name.clone(),
             count: u64::from(group.count),
             opened: total.opened,
             accepted: total.accepted,
-            standing: total.standing(),
-            standing_least: standing.min().map(u64::from),
+            standing: standing().next_back().map_or(total.standing(), u64::from),
+            standing_least: standing().min().map(u64::from),
             lost: total.lost,
             left: total.left,
             refused,

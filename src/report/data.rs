@@ -166,7 +166,7 @@ pub struct HubRow {
     pub opened: u64,
     /// Sessions accepted: what a broker logs as new clients.
     pub accepted: u64,
-    /// Connected at the end.
+    /// Connected at the load's end.
     pub standing: u64,
     /// The fewest that were connected at the end of a second of the load.
     pub standing_least: Option<u64>,
@@ -335,7 +335,7 @@ pub struct RecoveryRow {
     pub signals: Vec<SignalRow>,
 }
 
-/// By how much reconnects multiplied: the peak over 60 s against the quiet time.
+/// By how much reconnects multiplied: the peak over 60 s against the quiet time, in which one an hour stands in for none.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ReconnectRow {
     pub times: f64,

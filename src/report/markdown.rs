@@ -131,15 +131,8 @@ fn marks(report: &Report, text: &mut String) {
     );
     for recovery in &report.recoveries {
         if let Some(reconnects) = recovery.reconnects {
-            let _ = writeln!(
-                text,
-                "- after {}: reconnects {}x the quiet time's rate at their peak ({}/s over {}/s), {} more for each hub",
-                recovery.mark,
-                figures::number(reconnects.times),
-                figures::number(reconnects.peak_per_second),
-                figures::number(reconnects.baseline_per_second),
-                figures::number(reconnects.extra_per_hub),
-            );
+            let reconnects = text::reconnects(&reconnects);
+            let _ = writeln!(text, "- after {}: reconnects {reconnects}", recovery.mark);
         }
         for signal in &recovery.signals {
             let _ = writeln!(

@@ -1,6 +1,6 @@
 //! Small pieces of text that several forms share.
 
-use super::data::{JudgementRow, LedgerRow, Times};
+use super::data::{JudgementRow, LedgerRow, ReconnectRow, Times};
 use crate::measure::figures;
 
 /// The sign of a verdict.
@@ -67,5 +67,20 @@ pub(super) fn bytes(bytes: u64) -> String {
         format!("{mebibytes:.0} MiB")
     } else {
         format!("{:.1} GiB", mebibytes / 1024.0)
+    }
+}
+
+/// By how much reconnects multiplied. Over a quiet time without any, a multiple would say nothing.
+pub(super) fn reconnects(row: &ReconnectRow) -> String {
+    let peak = figures::number(row.peak_per_second);
+    let more = figures::number(row.extra_per_hub);
+    if row.baseline_per_second > 0.0 {
+        let times = figures::number(row.times);
+        let quiet = figures::number(row.baseline_per_second);
+        format!(
+            "{times}x the quiet time's rate at their peak ({peak}/s over {quiet}/s), {more} more for each hub"
+        )
+    } else {
+        format!("up to {peak}/s over a minute, none in the quiet time; {more} for each hub")
     }
 }

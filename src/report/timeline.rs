@@ -117,7 +117,15 @@ impl Lines<'_> {
                 Some(rows.map(|row| f64::from(of(row))).sum())
             }
         };
-        self.add("connected", "", Join::Lowest, sum(|row| row.standing));
+        // When the load is over they are told to leave: that is no loss.
+        let ends = load_seconds(collector).end;
+        let leaves = sum(|row| row.left);
+        let left =
+            (ends..self.end).find(|second| leaves(*second).is_some_and(|left: f64| left > 0.0));
+        let standing = sum(|row| row.standing);
+        self.add("connected", "", Join::Lowest, |second| {
+            standing(second).filter(|_| left.is_none_or(|left| second < left))
+        });
         // Before 0:00 they connect for the first time.
         let zero = collector
             .marks()

@@ -206,16 +206,7 @@ fn marks(report: &Report, page: &mut Page) {
                 page.wrapped("      ", &format!("{}: {}", signal.signal, signal.text));
             }
             if let Some(reconnects) = recovery.reconnects {
-                page.wrapped(
-                    "    reconnects: ",
-                    &format!(
-                        "{}x the quiet time's rate at their peak ({}/s over {}/s), {} more for each hub",
-                        figures::number(reconnects.times),
-                        figures::number(reconnects.peak_per_second),
-                        figures::number(reconnects.baseline_per_second),
-                        figures::number(reconnects.extra_per_hub),
-                    ),
-                );
+                page.wrapped("    reconnects: ", &text::reconnects(&reconnects));
             }
         }
     }
