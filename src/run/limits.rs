@@ -6,7 +6,7 @@ use crate::net::limits::{Available, Needs, Towards};
 use crate::plan::Plan;
 use crate::plan::outlook::{Outlook, host_of};
 use std::fmt::Write;
-use std::net::IpAddr;
+use std::net::Ipv4Addr;
 
 /// The plan in words, and beside it what this machine has.
 ///
@@ -70,8 +70,9 @@ fn needs(outlook: &Outlook<'_>) -> Needs {
         let host = endpoint.host().trim_matches(['[', ']']);
         let loopback = named.starts_with('<')
             || host == "localhost"
+            // Hubs spread their source addresses over 127.0.0.0/8 only.
             || host
-                .parse::<IpAddr>()
+                .parse::<Ipv4Addr>()
                 .is_ok_and(|address| address.is_loopback());
         Towards {
             loopback,

@@ -2,12 +2,16 @@
 //!
 //! Operations of the target are asked for by `chaos`, which knows how to ask and to undo.
 
+use crate::dice::Dice;
 use crate::event::{Event, Mark, MarkId, MarkPhase, Offset, Sink};
 use crate::live::hubs::HubFleet;
 use crate::net::clock::Clock;
 use crate::plan::Plan;
 use crate::plan::fault::{Disconnect, TriggerKind};
 use std::time::Duration;
+
+/// Keeps the choice of hubs apart from other draws of the seed.
+const CHOICES: u64 = 0x64726f70;
 
 /// One moment of the timeline.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,7 +28,9 @@ pub(super) async fn run(plan: &Plan, hubs: &HubFleet, clock: Clock, zero: Offset
         tokio::time::sleep_until(clock.instant(zero.after(moment.at))).await;
         let phase = match moment.begins {
             Some(disconnect) => {
-                hubs.order_disconnect(&disconnect, plan.seed);
+                // Two triggers on one group choose apart.
+                let seed = Dice::named(plan.seed, CHOICES, u64::from(moment.mark.0)).bits();
+                hubs.order_disconnect(&disconnect, seed);
                 MarkPhase::Begin
             }
             None => MarkPhase::End,

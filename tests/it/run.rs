@@ -1,6 +1,7 @@
 //! Whole runs of the program as a user starts them.
 
 mod ends;
+mod faults;
 mod lab;
 mod safety;
 mod verdicts;

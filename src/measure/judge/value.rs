@@ -343,7 +343,7 @@ impl Judge<'_> {
             PoolSignal::Saturation => {
                 let values = part.ranges().filter_map(|range| {
                     let saturation = series.saturation(range.clone())?;
-                    Some((range.start.second(), saturation.max))
+                    Some((range.start.second(), saturation.mean))
                 });
                 part.pick(values)
             }
