@@ -170,14 +170,14 @@ impl Collector {
             .iter()
             .map(|group| u64::from(group.count))
             .sum();
-        let accepted = |second| {
+        let connects = |second| {
             let point = self.series().get(second)?;
-            Some(point.hubs.iter().map(|row| f64::from(row.accepted)).sum())
+            Some(point.hubs.iter().map(|row| f64::from(row.connects)).sum())
         };
         (hubs > 0).then(|| HubRows {
             hubs,
             reconnects: (0..end)
-                .map(|second| accepted(second).unwrap_or(0.0))
+                .map(|second| connects(second).unwrap_or(0.0))
                 .collect(),
         })
     }

@@ -43,6 +43,8 @@ pub struct OperationSecond {
 /// Sessions of one group of hubs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HubSecond {
+    /// Attempts to connect: what the target's listener sees.
+    pub connects: u32,
     pub opened: u32,
     pub accepted: u32,
     pub connected: u32,
@@ -141,6 +143,7 @@ impl HubSecond {
     }
 
     fn add(&mut self, other: &HubSecond) {
+        self.connects += other.connects;
         self.opened += other.opened;
         self.accepted += other.accepted;
         self.connected += other.connected;

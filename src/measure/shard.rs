@@ -158,9 +158,7 @@ impl Shard {
                 }
             }
             Event::Attempted { operation, at } => {
-                if let Some(row) = contents.operation(&self.plan, at, operation) {
-                    row.attempted += 1;
-                }
+                contents.attempted(&self.plan, at, operation);
             }
             Event::Answered {
                 operation,
@@ -252,6 +250,18 @@ impl Contents {
         self.seconds
             .entry(index)
             .or_insert_with(|| Second::new(plan, index))
+    }
+
+    /// One attempt left; an attempt to connect also counts for its group.
+    fn attempted(&mut self, plan: &Plan, at: Offset, operation: OperationId) {
+        if let Some(row) = self.operation(plan, at, operation) {
+            row.attempted += 1;
+        }
+        if let Some(group) = plan.connecting_hubs(operation)
+            && let Some(row) = self.hubs(plan, at, group)
+        {
+            row.connects += 1;
+        }
     }
 
     fn operation(

@@ -47,7 +47,7 @@ pub struct HubTotal {
     pub lost: u64,
     pub left: u64,
     pub foreign: u64,
-    /// Sessions accepted after 0:00.
+    /// Attempts to connect after 0:00, when every hub had stood.
     pub reconnects: u64,
     /// By the discriminant of [`PacketKind`].
     pub packets: [PacketCount; PacketKind::ALL.len()],
@@ -104,7 +104,7 @@ impl Totals {
             total.lost += u64::from(now.lost);
             total.left += u64::from(now.left);
             total.foreign += u64::from(now.foreign);
-            total.reconnects += if loaded { u64::from(now.accepted) } else { 0 };
+            total.reconnects += if loaded { u64::from(now.connects) } else { 0 };
         }
     }
 

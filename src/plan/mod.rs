@@ -28,6 +28,9 @@ use crate::event::MarkId;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The shortest quiet time that says what normal is: fewer seconds have no spread to speak of.
+pub const SHORTEST_BASELINE: Duration = Duration::from_secs(10);
+
 /// One run, checked.
 #[derive(Debug, Clone)]
 pub struct Plan {

@@ -94,6 +94,15 @@ impl super::Plan {
         u16::try_from(row).ok().map(OperationId)
     }
 
+    /// The row in `Plan::hubs` of the group whose connecting this operation is.
+    #[must_use]
+    pub fn connecting_hubs(&self, id: OperationId) -> Option<u16> {
+        match self.operations.get(usize::from(id.0))?.kind {
+            OperationKind::Connect { hubs } => u16::try_from(hubs).ok(),
+            _ => None,
+        }
+    }
+
     /// Whether the operation is a whole journey, whose attempts are the requests of its steps.
     #[must_use]
     pub fn is_journey(&self, id: OperationId) -> bool {

@@ -176,7 +176,7 @@ pub struct HubRow {
     pub left: u64,
     /// Attempts to connect that were refused.
     pub refused: u64,
-    /// Sessions accepted after 0:00.
+    /// Attempts to connect after 0:00, when every hub had stood.
     pub reconnects: u64,
     /// Messages on a command topic that carry no id of this run.
     pub foreign: u64,

@@ -131,9 +131,9 @@ impl Lines<'_> {
             .marks()
             .zero
             .map_or(u64::MAX, |zero| zero.second());
-        let accepted = sum(|row| row.accepted);
+        let connects = sum(|row| row.connects);
         self.add("reconnects", "/s", Join::Mean, |second| {
-            accepted(second).filter(|_| second >= zero)
+            connects(second).filter(|_| second >= zero)
         });
     }
 

@@ -24,6 +24,8 @@ use tokio::time::{Interval, MissedTickBehavior};
 
 /// How often everything is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How late a trigger or fault may begin.
+const MARK_PATIENCE: Duration = Duration::from_secs(1);
 /// Steady state is asked for this long before the first fault, so that its last second is closed.
 const STEADY_BEFORE: Duration = Duration::from_millis(500);
 
@@ -162,6 +164,16 @@ impl Watching {
 
     /// Whether the recovery from every trigger and fault is decided.
     pub fn recovery_decided(&self) -> bool {
+        let triggers = self.plan.triggers.iter().map(|trigger| trigger.at);
+        let faults = self.plan.faults.iter().map(|fault| fault.at);
+        let (Some(last), Some(zero)) = (triggers.chain(faults).max(), self.zero) else {
+            return true;
+        };
+        // A mark is known when the second in which it began is closed.
+        let known_from = zero.after(last + MARK_PATIENCE).second();
+        if self.collector.series().end() <= known_from {
+            return false;
+        }
         recovery::decided(&self.recoveries(Ending::Running))
     }
 

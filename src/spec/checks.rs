@@ -3,7 +3,7 @@
 use super::reader::At;
 use crate::plan::outlook::{self, MarkRoom};
 use crate::plan::quantity::{count, duration, rate};
-use crate::plan::{OperationKind, Plan};
+use crate::plan::{OperationKind, Plan, SHORTEST_BASELINE};
 
 /// The files of a run, for pointing into them.
 pub(super) struct Files<'a, 'b> {
@@ -19,6 +19,7 @@ pub(super) fn check(plan: &Plan, files: &Files<'_, '_>) {
     ceilings(plan, files);
     if !plan.triggers.is_empty() || !plan.faults.is_empty() {
         sustain(plan, files.profile);
+        baseline(plan, files.profile);
         outlook::rooms(plan)
             .iter()
             .for_each(|room| room_for(room, plan, files));
@@ -122,6 +123,19 @@ fn sustain(plan: &Plan, profile: &At<'_>) {
         profile.find(&["sustain"]).wrong(
             format!("`sustain` of {sustain} is not longer than timeout + longest wait of `{group}`: {echo}"),
             format!("make it longer than {echo}, or the timeout or wait of `{group}` shorter"),
+        );
+    }
+}
+
+/// A baseline that is too short to compare with would leave every recovery unknown.
+fn baseline(plan: &Plan, profile: &At<'_>) {
+    if plan.baseline < SHORTEST_BASELINE {
+        profile.find(&["baseline"]).wrong(
+            format!(
+                "`baseline` of {} is too short to compare a recovery with",
+                duration(plan.baseline)
+            ),
+            format!("make it {} or longer", duration(SHORTEST_BASELINE)),
         );
     }
 }

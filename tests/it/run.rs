@@ -20,7 +20,7 @@ fn profile(home: &Home, target: &str, seconds: u32, rest: &str) -> String {
 target: {target}
 seed: 7
 duration: {seconds}s
-baseline: 2s
+baseline: 10s
 sustain: 2s
 settle: 10s
 drain: 2s

@@ -310,23 +310,21 @@ impl Judge<'_> {
         }
     }
 
-    /// Connects: attempts per second. Reconnects: sessions accepted per second.
+    /// Attempts to connect per second, as the target's listener sees them; reconnects are those after 0:00.
     fn rate(&self, groups: &[usize], of: HubRate, part: &Part<'_>) -> Option<Found> {
-        let connects = connects_of(self.collector.plan(), groups);
-        let count = |point: &Point| -> u64 {
-            match of {
-                HubRate::Connects => {
-                    let rows = connects.iter().filter_map(|row| point.operations.get(*row));
-                    rows.map(|row| u64::from(row.attempted)).sum()
-                }
-                HubRate::Reconnects => {
-                    let rows = groups.iter().filter_map(|row| point.hubs.get(*row));
-                    rows.map(|row| u64::from(row.accepted)).sum()
-                }
+        let zero = self.collector.marks().zero?.second();
+        let count = |second: u64, point: &Point| -> u64 {
+            if of == HubRate::Reconnects && second < zero {
+                return 0;
             }
+            let rows = groups.iter().filter_map(|row| point.hubs.get(*row));
+            rows.map(|row| u64::from(row.connects)).sum()
         };
         let seconds = part.length();
-        let total: u64 = self.points(part).map(|(_, point)| count(point)).sum();
+        let total: u64 = self
+            .points(part)
+            .map(|(second, point)| count(second, point))
+            .sum();
         (seconds > 0).then(|| Found::exactly(total as f64 / seconds as f64, seconds))
     }
 

@@ -2,6 +2,7 @@
 
 use super::SignalKind;
 use crate::event::Offset;
+use crate::plan::SHORTEST_BASELINE;
 use serde::Serialize;
 
 /// The quiet time of one signal: median and 1.4826 × the median absolute deviation, which one bad second cannot move.
@@ -30,7 +31,7 @@ pub struct Band {
 }
 
 /// Fewer quiet seconds than this say nothing.
-pub(super) const FEWEST_QUIET_SECONDS: usize = 10;
+pub(super) const FEWEST_QUIET_SECONDS: usize = SHORTEST_BASELINE.as_secs() as usize;
 
 /// Nobody leaves a band less often than this, however quiet the baseline was.
 const LOWEST_EXCEED_RATE: f64 = 0.002;

@@ -365,11 +365,11 @@ fn a_rate_against_its_quiet_time() {
             ),
         );
         for second in 10..20 {
-            stage.hubs(HubChange::Accepted, 2, f64::from(second) + 0.5);
+            stage.hubs(HubChange::Opened, 2, f64::from(second) + 0.5);
         }
         stage.mark(0, 20.0, 20.0);
         for second in 21..60 {
-            stage.hubs(HubChange::Accepted, 6, f64::from(second) + 0.5);
+            stage.hubs(HubChange::Opened, 6, f64::from(second) + 0.5);
         }
         judged(stage)
     };

@@ -255,8 +255,15 @@ impl Stage {
         self.tell(mark(MarkPhase::End, end_s));
     }
 
+    /// Changes of hubs; a connection that opens was attempted.
     pub fn hubs(&self, change: HubChange, count: u64, at_s: f64) {
         for _ in 0..count {
+            if change == HubChange::Opened {
+                self.tell(Event::Attempted {
+                    operation: CONNECT,
+                    at: at(at_s),
+                });
+            }
             self.tell(Event::Hub {
                 group: 0,
                 change,

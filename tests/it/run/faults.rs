@@ -16,7 +16,7 @@ fn busy_profile(home: &Home, target: &str, seconds: u32, rest: &str) -> String {
 target: {target}
 seed: 11
 duration: {seconds}s
-baseline: 4s
+baseline: 10s
 sustain: 4s
 settle: 15s
 drain: 3s
@@ -42,13 +42,13 @@ issuers:
 
 const SLOW_DATABASE: &str = "about: Slow.
 faults:
-  slow: { latency: { link: gateway-to-db, add: 300ms, to: answers }, at: 6s, for: 4s }
+  slow: { latency: { link: gateway-to-db, add: 300ms, to: answers }, at: 12s, for: 4s }
 expect: [ recovery <= 60s from removal of slow ]
 ";
 
 const KILL_SHARD: &str = "about: Kill.
 faults:
-  kill: { kill: { component: shard-1 }, at: 6s, for: 3s }
+  kill: { kill: { component: shard-1 }, at: 12s, for: 3s }
 expect: [ recovery <= 60s from removal of kill ]
 ";
 
@@ -111,7 +111,7 @@ fn a_slow_database_is_seen_in_the_pool_and_recovered_from() {
     let profile = busy_profile(
         &home,
         &lab_target(),
-        20,
+        24,
         "expect: [ pool wait mean < 60s ]\n",
     );
     let slow = home.write("slow.yaml", SLOW_DATABASE).display().to_string();
@@ -128,7 +128,7 @@ fn a_slow_postgresql_is_seen_in_the_pool_and_recovered_from() {
     let profile = busy_profile(
         &home,
         &lab_target(),
-        20,
+        24,
         "expect: [ pool wait mean < 60s ]\n",
     );
     let slow = home.write("slow.yaml", SLOW_DATABASE).display().to_string();
@@ -153,7 +153,7 @@ fn a_killed_shard_is_seen_and_comes_back() {
     let profile = busy_profile(
         &home,
         &lab_target(),
-        20,
+        24,
         "expect: [ hubs connected >= 99% at end ]\n",
     );
     let kill = home.write("kill.yaml", KILL_SHARD).display().to_string();
@@ -218,21 +218,21 @@ fn ctrl_c_in_a_fault_leaves_nothing_behind() {
 fn a_run_goes_on_until_recovery_is_decided() {
     let home = Home::new();
     // The sustain time of 4 s ends after the load.
-    let rest = "timeline: { drop: { at: 7s, disconnect: { hubs: homes, share: 50%, within: 0s, by: close } } }
+    let rest = "timeline: { drop: { at: 11s, disconnect: { hubs: homes, share: 50%, within: 0s, by: close } } }
 expect: [ recovery <= 30s after drop ]\n";
     let finished = home.finish(
-        &["run", &busy_profile(&home, &lab_target(), 8, rest)],
+        &["run", &busy_profile(&home, &lab_target(), 12, rest)],
         LIMIT,
     );
     finished.expect_code(0);
     let result = finished.result();
     assert!(
-        result["run"]["lasted_s"].as_u64().unwrap() >= 11,
+        result["run"]["lasted_s"].as_u64().unwrap() >= 15,
         "{}",
         result["run"]
     );
     assert!(
-        result["ledger"][0]["due"].as_u64().unwrap() > 96,
+        result["ledger"][0]["due"].as_u64().unwrap() > 144,
         "arrivals go on at their last rate"
     );
 }
@@ -260,8 +260,12 @@ fn short_refresh(home: &Home) -> String {
             format!("target: {}", lab_target()),
         ),
         ("duration: 60s".to_owned(), "duration: 24s".to_owned()),
-        ("baseline: 15s".to_owned(), "baseline: 6s".to_owned()),
+        ("baseline: 15s".to_owned(), "baseline: 10s".to_owned()),
         ("sustain: 15s".to_owned(), "sustain: 6s".to_owned()),
+        (
+            "timeout: 5s\n    retry".to_owned(),
+            "timeout: 2s\n    retry".to_owned(),
+        ),
         ("settle: 60s".to_owned(), "settle: 8s".to_owned()),
         (
             "timeout: 5s\n    telemetry".to_owned(),
@@ -272,7 +276,7 @@ fn short_refresh(home: &Home) -> String {
             "cap: 2s }, first: 1s".to_owned(),
         ),
         ("for 60s".to_owned(), "for 24s".to_owned()),
-        ("at: 20s, operate".to_owned(), "at: 8s, operate".to_owned()),
+        ("at: 20s, operate".to_owned(), "at: 11s, operate".to_owned()),
     ];
     let text = cut.iter().fold(text, |text, (from, to)| {
         assert!(

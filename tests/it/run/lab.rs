@@ -40,11 +40,11 @@ fn a_healthy_lab_passes_and_leaves_every_file() {
 
 #[test]
 fn the_same_seed_gives_the_same_arrivals_and_choices() {
-    let rest = "timeline: { drop: { at: 3s, disconnect: { hubs: homes, share: 35%, within: 0s, by: reset } } }
+    let rest = "timeline: { drop: { at: 11s, disconnect: { hubs: homes, share: 35%, within: 0s, by: reset } } }
 expect: [ commands unexpected == 0 ]\n";
     let counts = || {
         let home = Home::new();
-        let finished = home.finish(&["run", &profile(&home, &lab_target(), 6, rest)], LIMIT);
+        let finished = home.finish(&["run", &profile(&home, &lab_target(), 14, rest)], LIMIT);
         let result = finished.result();
         (
             result["ledger"][0]["due"].clone(),
