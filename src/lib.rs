@@ -1,4 +1,50 @@
 //! rushhour: load generation and chaos testing for fleets of connected devices and the people who use them.
+//!
+//! # The code map
+//! An agent is a pure state machine; a driver performs its actions and tells it what came of them. What happens is told as
+//! [`event::Event`], counted by `measure`, judged there, and shown by `report` from one plain value.
+//!
+//! | area | decides or does |
+//! |---|---|
+//! | [`event`] | the few words that cross threads, processes and files |
+//! | [`dice`] | randomness drawn from (seed, agent, count) |
+//! | [`arrivals`] | when the n-th arrival is due |
+//! | [`retry`] | how long to wait before the next attempt |
+//! | [`plan`] | what a run is, as checked plain data; `plan::outlook` says what it asks of target and machine |
+//! | [`spec`] | YAML in, plan out, with every problem at its place |
+//! | [`agents`] | what hub, rider and issuer decide |
+//! | [`net`] | the only door to the network: host list, look-ups, source addresses, HTTP, secrets, limits, the clock |
+//! | [`live`] | what agents decided, done for real: MQTT, riders on Goose, issuers |
+//! | [`chaos`] | faults done and undone: proxy process, kill, journal, watchdog, heal |
+//! | [`probe`] | reads the target: Prometheus texts; presets are data |
+//! | [`measure`] | recorder, ledger, pool, recovery, verdict |
+//! | [`report`] | one plain `Report`; a function for each form |
+//! | [`watch`] | a running test seen live |
+//! | [`run`] | one run from start to report, and the table of exit codes |
+//! | [`lab`] | the embedded target, in processes of its own |
+//! | [`cli`] | commands and help texts |
+//!
+//! # Who may know whom
+//! `tests/it/tidy.rs` holds the table and enforces it: `event dice` know nothing of ours; `arrivals retry` know these; `plan`
+//! knows all four; `spec`, `agents`, `measure` and `net` know `plan` but not each other; `live` knows `agents net`; `chaos`
+//! knows `net`; `probe` knows `net measure`; `report` and `watch` know `measure`; `run` knows everything above; `lab` knows
+//! nothing of ours and only `cli` knows it.
+//!
+//! # Invariants
+//! 1. `event dice arrivals retry plan agents measure` read no clock, open no socket, spawn nothing. Clippy's
+//!    `disallowed-methods` enforces it; the exceptions below say why.
+//! 2. The lab is reached over the wire only: a defect is found there or not at all.
+//! 3. Reports see only `Report`. No form computes a number that another lacks.
+//! 4. A fault's undo is data, in the journal and on the disk, before the fault is injected; a fault that was not observed to
+//!    take effect makes the run inconclusive.
+//! 5. Only `net` connects, and only to hosts that the target file names.
+//! 6. Nothing blocks the send path: each worker tells events to its own shard; what does not fit is counted.
+//! 7. Latency runs from the due time. started = ok + declined + failed + timed out + unfinished, always, and attempts equal
+//!    what a server counts.
+//! 8. Verdicts are Pass, Inconclusive or Fail; worst wins; no data is never a pass.
+//! 9. Memory is flat in the length of a run, but for one small row a second.
+//! 10. The only trait of the design is [`agents::Agent`]; faults, retries and outcomes are closed enums.
+//! 11. Values of secrets stay out of every file and output.
 
 pub mod agents;
 pub mod arrivals;
