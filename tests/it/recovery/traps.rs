@@ -158,7 +158,7 @@ fn success_that_improves_because_users_left_is_not_recovery() {
         })
     };
     let attempts = |second| {
-        if second < 100 || second >= 300 {
+        if !(100..300).contains(&second) {
             20.0
         } else {
             12.0
