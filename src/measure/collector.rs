@@ -210,6 +210,7 @@ impl Collector {
             }
             self.totals.tally(taken.tallies);
             self.totals.packets(&taken.packets);
+            self.totals.publishers(&taken.publishers);
             self.totals.lost_steps += taken.lost_steps;
             for left in taken.unfinished {
                 if let Some(total) = self

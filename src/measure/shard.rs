@@ -4,6 +4,7 @@
 //! takes what is closed. An event counts in its own second; one that is told after that second was closed counts in the oldest
 //! open one, because a sum that holds is worth more than a place that is exact.
 
+use super::publishers::PublisherTotal;
 use super::second::{HubSecond, OperationSecond, Second};
 use crate::event::{CommandId, CommandStep, Event, Mark, Offset, OperationId, Outcome, PacketKind};
 use crate::plan::Plan;
@@ -92,6 +93,8 @@ pub(super) struct Contents {
     pub tallies: BTreeMap<(OperationId, Outcome), Tally>,
     /// By group, then by kind.
     pub packets: Vec<[PacketCount; PacketKind::ALL.len()]>,
+    /// Parallel to `Target::devices`.
+    pub publishers: Vec<PublisherTotal>,
     pub steps: Vec<Step>,
     pub marks: Vec<Mark>,
     pub unfinished: Vec<Unfinished>,
@@ -144,6 +147,18 @@ impl Shard {
             Event::Packet {
                 group, kind, sent, ..
             } => contents.packet(&self.plan, *group, *kind, *sent),
+            Event::Publisher { device, change, .. } => {
+                if let Some(row) = contents.publisher(&self.plan, *device) {
+                    row.change(*change);
+                }
+            }
+            Event::PublisherPacket {
+                device, kind, sent, ..
+            } => {
+                if let Some(row) = contents.publisher(&self.plan, *device) {
+                    row.packet(*kind, *sent);
+                }
+            }
             _ => self.count(&mut contents, event),
         }
     }
@@ -286,13 +301,29 @@ impl Contents {
     fn packet(&mut self, plan: &Plan, group: u16, kind: PacketKind, sent: bool) {
         self.packets.resize(plan.hubs.len(), Default::default());
         if let Some(row) = self.packets.get_mut(usize::from(group)) {
-            let count = &mut row[kind as usize];
-            if sent {
-                count.sent += 1;
-            } else {
-                count.received += 1;
-            }
+            row[kind as usize].count(sent);
         }
+    }
+
+    fn publisher(&mut self, plan: &Plan, device: u16) -> Option<&mut PublisherTotal> {
+        self.publishers
+            .resize(plan.target.devices.len(), PublisherTotal::default());
+        self.publishers.get_mut(usize::from(device))
+    }
+}
+
+impl PacketCount {
+    pub(super) fn count(&mut self, sent: bool) {
+        if sent {
+            self.sent += 1;
+        } else {
+            self.received += 1;
+        }
+    }
+
+    pub(super) fn add(&mut self, other: &PacketCount) {
+        self.sent += other.sent;
+        self.received += other.received;
     }
 }
 

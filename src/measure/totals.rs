@@ -1,6 +1,7 @@
 //! Sums over the whole run, from the clock's beginning to now.
 
 use super::histogram::Histogram;
+use super::publishers::PublisherTotal;
 use super::second::{OperationSecond, Second};
 use super::shard::{PacketCount, Tally};
 use crate::event::{OperationId, Outcome, PacketKind};
@@ -14,6 +15,8 @@ pub struct Totals {
     pub operations: Vec<OperationTotal>,
     /// Parallel to `Plan::hubs`.
     pub hubs: Vec<HubTotal>,
+    /// Parallel to `Target::devices`.
+    pub publishers: Vec<PublisherTotal>,
     /// Steps of commands that did not fit between two visits of the collector.
     pub lost_steps: u64,
 }
@@ -88,6 +91,7 @@ impl Totals {
         Totals {
             operations: vec![OperationTotal::default(); plan.operations.len()],
             hubs: vec![HubTotal::default(); plan.hubs.len()],
+            publishers: vec![PublisherTotal::default(); plan.target.devices.len()],
             lost_steps: 0,
         }
     }
@@ -121,9 +125,14 @@ impl Totals {
     pub(super) fn packets(&mut self, groups: &[[PacketCount; PacketKind::ALL.len()]]) {
         for (total, counts) in self.hubs.iter_mut().zip(groups) {
             for (sum, count) in total.packets.iter_mut().zip(counts) {
-                sum.sent += count.sent;
-                sum.received += count.received;
+                sum.add(count);
             }
+        }
+    }
+
+    pub(super) fn publishers(&mut self, devices: &[PublisherTotal]) {
+        for (total, device) in self.publishers.iter_mut().zip(devices) {
+            total.add(device);
         }
     }
 }

@@ -1,14 +1,15 @@
 //! From what was measured to a report: every number of every form is computed here.
 
 use super::data::{
-    GeneratorSection, HubRow, JudgementRow, LedgerRow, MarkRow, PacketRow, Report, RunSection,
-    SCHEMA_VERSION, StateCount, VerdictSection,
+    GeneratorSection, HubRow, JudgementRow, LedgerRow, MarkRow, PacketRow, PublisherRow, Report,
+    RunSection, SCHEMA_VERSION, StateCount, VerdictSection,
 };
 use super::{operations, pools, timeline};
 use crate::event::{Outcome, PacketKind};
 use crate::measure::marks::MarkState;
 use crate::measure::pool::PoolSeries;
 use crate::measure::recovery::Recovery;
+use crate::measure::shard::PacketCount;
 use crate::measure::{Collector, Judged, Judgement, State, Verdict};
 use crate::plan::{OperationKind, Plan};
 
@@ -53,6 +54,7 @@ pub fn build(
             .collect(),
         operations: operations::rows(collector),
         hubs: hubs(collector),
+        publishers: publishers(collector),
         ledger: ledger(collector),
         marks: collector
             .marks()
@@ -203,17 +205,34 @@ fn hubs(collector: &Collector) -> Vec<HubRow> {
             refused,
             reconnects: total.reconnects,
             foreign: total.foreign,
-            packets: PacketKind::ALL
-                .iter()
-                .map(|kind| PacketRow {
-                    kind: packet_name(*kind).to_owned(),
-                    sent: total.packets[*kind as usize].sent,
-                    received: total.packets[*kind as usize].received,
-                })
-                .collect(),
+            packets: packets(&total.packets),
         }
     });
     rows.collect()
+}
+
+fn publishers(collector: &Collector) -> Vec<PublisherRow> {
+    let devices = &collector.plan().target.devices;
+    let rows = devices.iter().zip(&collector.totals().publishers);
+    rows.filter(|(_, total)| total.opened > 0)
+        .map(|(device, total)| PublisherRow {
+            device: device.name.clone(),
+            opened: total.opened,
+            accepted: total.accepted,
+            lost: total.lost,
+            packets: packets(&total.packets),
+        })
+        .collect()
+}
+
+fn packets(counts: &[PacketCount; PacketKind::ALL.len()]) -> Vec<PacketRow> {
+    let rows = PacketKind::ALL.iter().zip(counts);
+    rows.map(|(kind, count)| PacketRow {
+        kind: packet_name(*kind).to_owned(),
+        sent: count.sent,
+        received: count.received,
+    })
+    .collect()
 }
 
 fn packet_name(kind: PacketKind) -> &'static str {

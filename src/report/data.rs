@@ -16,6 +16,8 @@ pub struct Report {
     pub judgements: Vec<JudgementRow>,
     pub operations: Vec<OperationRow>,
     pub hubs: Vec<HubRow>,
+    /// One row for each device to whose brokers issuers publish.
+    pub publishers: Vec<PublisherRow>,
     /// One row for each issuer group.
     pub ledger: Vec<LedgerRow>,
     /// Triggers first, then faults.
@@ -180,6 +182,19 @@ pub struct HubRow {
     pub reconnects: u64,
     /// Messages on a command topic that carry no id of this run.
     pub foreign: u64,
+    pub packets: Vec<PacketRow>,
+}
+
+/// The connections over which issuers publish commands to the brokers of one device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublisherRow {
+    pub device: String,
+    /// TCP connections that stood.
+    pub opened: u64,
+    /// Sessions accepted.
+    pub accepted: u64,
+    /// Sessions that ended although nobody had asked for it.
+    pub lost: u64,
     pub packets: Vec<PacketRow>,
 }
 

@@ -400,13 +400,28 @@ fn hubs(report: &Report, text: &mut String) {
         "foreign messages",
     ];
     table(text, &heading, rows);
-    let packets = report.hubs.iter().flat_map(|row| {
-        row.packets
+    let publishers = report.publishers.iter().map(|row| {
+        let numbers = [row.opened, row.accepted, row.lost];
+        std::iter::once(row.device.clone())
+            .chain(numbers.iter().map(|number| figures::count(*number)))
+            .collect()
+    });
+    if !report.publishers.is_empty() {
+        let heading = ["publishers to", "TCP opened", "accepted", "lost"];
+        table(text, &heading, publishers);
+    }
+    let of_hubs = report.hubs.iter().map(|row| (&row.group, &row.packets));
+    let of_publishers = report
+        .publishers
+        .iter()
+        .map(|row| (&row.device, &row.packets));
+    let packets = of_hubs.chain(of_publishers).flat_map(|(name, packets)| {
+        packets
             .iter()
             .filter(|packet| packet.sent + packet.received > 0)
             .map(|packet| {
                 vec![
-                    row.group.clone(),
+                    name.clone(),
                     packet.kind.clone(),
                     figures::count(packet.sent),
                     figures::count(packet.received),

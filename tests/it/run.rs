@@ -1,5 +1,6 @@
 //! Whole runs of the program as a user starts them.
 
+mod broker;
 mod ends;
 mod faults;
 mod lab;

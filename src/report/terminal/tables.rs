@@ -148,6 +148,18 @@ pub(super) fn hubs(report: &Report, page: &mut Page) {
             ),
         );
     }
+    for row in &report.publishers {
+        page.wrapped(
+            "         ",
+            &format!(
+                "publishers to {}: TCP opened {}  accepted {}  lost {}",
+                row.device,
+                figures::count(row.opened),
+                figures::count(row.accepted),
+                figures::count(row.lost),
+            ),
+        );
+    }
     if !report.hubs.is_empty() {
         page.gap();
     }
