@@ -22,6 +22,7 @@ use crate::plan::target::Environment;
 use crate::spec::{self, Sources};
 use ending::Ending;
 use interrupt::Interrupt;
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -148,7 +149,10 @@ pub fn run(arguments: &RunArguments, interrupt: &Interrupt) -> Ending {
 /// Reads what `run` would read and prints the plan.
 #[must_use]
 pub fn check(arguments: &RunArguments) -> Ending {
-    match plan(arguments).and_then(|plan| limits::outlook(&plan).map(|text| print!("{text}"))) {
+    match plan(arguments)
+        .and_then(|plan| limits::outlook(&plan))
+        .and_then(|text| print(&text))
+    {
         Ok(()) => Ending::Passed,
         Err(stopped) => tell(&stopped),
     }
@@ -164,6 +168,17 @@ fn plan(arguments: &RunArguments) -> Result<Plan, Stopped> {
         )));
     }
     Ok(plan)
+}
+
+/// Prints to standard output; a reader that has gone is no error, a full disk is.
+fn print(text: &str) -> Result<(), Stopped> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Stopped::Internal(format!(
+            "error: can't write to standard output: {error}"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn tell(stopped: &Stopped) -> Ending {

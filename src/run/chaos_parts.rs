@@ -94,13 +94,21 @@ impl ChaosParts {
     /// If a link's proxy does not end.
     pub async fn close(self, folder: &Folder) -> Result<(), String> {
         let copied = std::fs::copy(self.journal.path(), folder.path().join("journal.jsonl"));
-        // Whoever still holds the links holds them until the process ends, and then they go on as after a kill.
-        let links =
-            Arc::try_unwrap(self.links).map_err(|_| "a fault still holds the links".to_owned())?;
-        links.stop().await.map_err(|error| error.to_string())?;
+        self.end_links().await?;
         copied
             .map(|_| ())
             .map_err(|error| format!("the journal was not copied: {error}"))
+    }
+
+    /// Ends the links that this run started.
+    ///
+    /// # Errors
+    /// If a link's proxy does not end.
+    pub async fn end_links(self) -> Result<(), String> {
+        // Whoever still holds the links holds them until the process ends, and then they go on as after a kill.
+        let links =
+            Arc::try_unwrap(self.links).map_err(|_| "a fault still holds the links".to_owned())?;
+        links.stop().await.map_err(|error| error.to_string())
     }
 }
 

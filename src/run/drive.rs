@@ -69,7 +69,18 @@ pub async fn drive(prepared: Prepared, interrupt: &Interrupt) -> Result<Ending, 
 async fn drive_open(prepared: &Prepared, interrupt: &Interrupt) -> Result<Ending, Stopped> {
     let clock = Clock::start();
     let mut watching = Watching::start(prepared, clock)?;
-    let fleets = gather(prepared, &mut watching, clock, interrupt).await?;
+    let fleets = match gather(prepared, &mut watching, clock, interrupt).await {
+        Ok(fleets) => fleets,
+        Err(Stopped::Interrupted(ending)) => {
+            let outcome = Outcome {
+                load: LoadEnded::ByInterrupt,
+                unhealed: Vec::new(),
+                interrupted: Some(ending),
+            };
+            return finish::finish(prepared, watching, &outcome);
+        }
+        Err(stopped) => return Err(stopped),
+    };
     let zero = Offset((clock.now().after(BEFORE_ZERO).second() + 1) * 1_000_000);
     watching.tell(Event::Zero { at: zero });
     fleets.users.begin(zero);

@@ -43,11 +43,21 @@ pub(super) fn finish(
         judged.verdict = judged.verdict.worst(Verdict::Fail { why });
     }
     let ending = ending(&judged, outcome);
-    let report = report(prepared, &watching, &judged, &recoveries, outcome, ending);
-    let written = write(prepared, &report);
+    let mut report = report(prepared, &watching, &judged, &recoveries, outcome, ending);
+    let ending = match write(prepared, &report) {
+        Ok(()) => ending,
+        Err(failed) => {
+            // What is printed is then all that there is, and says so.
+            let ending = ending.min(Ending::Internal);
+            report.verdict.exit_code = ending.code();
+            report.verdict.exit_text = format!("{}: {failed}", ending.meaning());
+            report.notes.push(failed.to_string());
+            eprintln!("error: {failed}");
+            ending
+        }
+    };
     let summary = report::summary(&report, std::io::stdout().is_terminal());
-    print!("{}", prepared.redactor.redact(&summary));
-    written.map_err(Stopped::internal)?;
+    super::print(&prepared.redactor.redact(&summary))?;
     Ok(ending)
 }
 

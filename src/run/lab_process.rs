@@ -36,7 +36,7 @@ pub enum LabFailed {
         source: std::io::Error,
     },
     /// It ended or said something else.
-    #[error("the lab did not start: {0}; `rushhour lab` alone shows why")]
+    #[error("the lab did not start: {0}; what it said itself stands above")]
     NotReady(String),
 }
 

@@ -72,13 +72,29 @@ impl Prepared {
 /// # Errors
 /// With everything that stands against it.
 pub async fn prepare(arguments: &RunArguments, interrupt: &Interrupt) -> Result<Prepared, Stopped> {
-    tokio::select! {
-        prepared = uninterrupted(arguments) => prepared,
+    let mut links = None;
+    let prepared = tokio::select! {
+        prepared = uninterrupted(arguments, &mut links) => prepared,
         ending = interrupt.wait() => Err(Stopped::Interrupted(ending)),
+    };
+    match (prepared, links) {
+        (Ok(begun), chaos) => Ok(Prepared { chaos, ..begun }),
+        (Err(stopped), Some(chaos)) => {
+            // Links outlive the process that started them: what can't begin takes them with it.
+            if let Err(problem) = chaos.end_links().await {
+                eprintln!("error: {problem}");
+            }
+            Err(stopped)
+        }
+        (Err(stopped), None) => Err(stopped),
     }
 }
 
-async fn uninterrupted(arguments: &RunArguments) -> Result<Prepared, Stopped> {
+/// Everything but the links, which are left in `links` so that they can be ended whatever happens.
+async fn uninterrupted(
+    arguments: &RunArguments,
+    links: &mut Option<ChaosParts>,
+) -> Result<Prepared, Stopped> {
     let mut plan = super::plan(arguments)?;
     chaos_parts::refuse_unhealed()?;
     let secrets = Secrets::read(&plan.target.secrets).map_err(|errors| {
@@ -117,7 +133,7 @@ async fn uninterrupted(arguments: &RunArguments) -> Result<Prepared, Stopped> {
             )));
         }
     }
-    let chaos = ChaosParts::start(
+    *links = ChaosParts::start(
         with_placeholders,
         &folder,
         lab.as_ref().and_then(LabProcess::id),
@@ -133,7 +149,7 @@ async fn uninterrupted(arguments: &RunArguments) -> Result<Prepared, Stopped> {
         folder,
         lab,
         run_tag: folder::random_letters(6),
-        chaos,
+        chaos: None,
         started: SystemTime::now(),
         replay: arguments.replay(),
     })
@@ -169,10 +185,14 @@ async fn lab_serves(lab: &LabProcess, hosts: &Arc<Hosts>) -> Result<(), Stopped>
             Ok(200) => return Ok(()),
             _ if Instant::now() < limit => sleep(Duration::from_millis(50)).await,
             other => {
+                let result = match other {
+                    Ok(status) => format!("answers {status}"),
+                    Err(outcome) => outcome.to_string(),
+                };
                 let said = String::from_utf8_lossy(&answer.body).into_owned();
                 let limit = SERVES_LIMIT.as_secs();
                 return Err(Stopped::Refused(format!(
-                    "error: the lab does not serve after {limit} s ({address}: {other:?} {said})"
+                    "error: the lab does not serve after {limit} s ({address} {result}: {said}); if `--database` is given, look whether it can be reached"
                 )));
             }
         }

@@ -254,7 +254,7 @@ pub fn peak_connects_per_second(plan: &Plan) -> f64 {
         .hubs
         .iter()
         .map(|group| over(f64::from(group.count), group.connect_over))
-        .sum();
+        .fold(0.0, |sum, rate| sum + rate);
     let coming_back = plan
         .triggers
         .iter()
@@ -292,10 +292,9 @@ pub fn peak_requests_per_second(plan: &Plan) -> f64 {
         let command = plan.target.commands.get(group.command);
         command.is_some_and(|command| matches!(command.send, CommandSend::Http(_)))
     });
-    riders.sum::<f64>()
-        + issuers
-            .map(|group| group.arrivals.peak_per_second())
-            .sum::<f64>()
+    let issuers = issuers.map(|group| group.arrivals.peak_per_second());
+    // Folded from 0: the sum of nothing would be -0.
+    riders.chain(issuers).fold(0.0, |sum, rate| sum + rate)
 }
 
 /// Connections by destination: hubs spread evenly over the shards of their device.
