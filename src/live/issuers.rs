@@ -31,10 +31,10 @@ pub enum IssuerError {
     #[error(transparent)]
     Host(#[from] HostError),
     #[error(
-        "commands for `{device}` are published, and its brokers have not all accepted a connection within {} s; look whether they run and whether user name and password are right",
+        "commands for `{device}` are published, and of its brokers ({addresses}) not all accepted a connection within {} s; look whether they run and whether user name and password are right",
         PATIENCE.as_secs()
     )]
-    NoBroker { device: String },
+    NoBroker { device: String, addresses: String },
 }
 
 /// All issuers of a run.
@@ -138,8 +138,16 @@ async fn publishers(
     for (device, sink) in devices.into_iter().zip(sinks.iter().cycle()) {
         let publisher = Publisher::start(plan, device, hosts, clock, run_tag, sink).await?;
         if !publisher.stands(PATIENCE).await {
-            let device = plan.target.devices[device].name.clone();
-            return Err(IssuerError::NoBroker { device });
+            let device = &plan.target.devices[device];
+            let addresses: Vec<String> = device
+                .shards
+                .iter()
+                .map(|(_, address)| address.to_string())
+                .collect();
+            return Err(IssuerError::NoBroker {
+                device: device.name.clone(),
+                addresses: addresses.join(", "),
+            });
         }
         publishers.insert(device, publisher);
     }

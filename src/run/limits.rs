@@ -1,7 +1,7 @@
 //! What a plan needs of this machine against what there is.
 
 use super::Stopped;
-use crate::net::hosts::Endpoint;
+use crate::net::hosts::{Endpoint, Hosts};
 use crate::net::limits::{Available, Needs, Towards};
 use crate::plan::Plan;
 use crate::plan::outlook::{Outlook, host_of};
@@ -13,6 +13,7 @@ use std::net::Ipv4Addr;
 /// # Errors
 /// If the plan does not fit on this machine.
 pub(super) fn outlook(plan: &Plan) -> Result<String, Stopped> {
+    refuse_forbidden(plan)?;
     let outlook = Outlook::of(plan);
     let available = available()?;
     let needs = needs(&outlook);
@@ -33,6 +34,17 @@ pub(super) fn outlook(plan: &Plan) -> Result<String, Stopped> {
     }
     refuse(&available, &needs)?;
     Ok(text)
+}
+
+/// Refuses a target that names a host which its own `never` forbids by name or address; what a name resolves to is seen by a run.
+fn refuse_forbidden(plan: &Plan) -> Result<(), Stopped> {
+    let placed = plan.target.resolve(&|name| match name.split_once('.')? {
+        ("lab", "api" | "metrics") => Some("http://127.0.0.1:1".to_owned()),
+        ("lab", _) => Some("127.0.0.1:1".to_owned()),
+        ("secret", secret) => Some(secret.to_owned()),
+        _ => None,
+    });
+    Hosts::of(&placed).map(|_| ()).map_err(Stopped::refused)
 }
 
 /// Refuses a plan that needs more than there is.

@@ -109,7 +109,9 @@ fn nothing_is_sent_to_what_never_forbids() {
         .unwrap()
         .replace("lab: {} ", "never: [ 127.0.0.0/8 ]\nlab: {} ");
     let target = home.write("never.yaml", &target).display().to_string();
-    let refused = home.finish(&["run", &profile(&home, &target, 3, EXPECT)], LIMIT);
+    let profile = profile(&home, &target, 3, EXPECT);
+    home.finish(&["check", &profile], LIMIT).expect_code(2);
+    let refused = home.finish(&["run", &profile], LIMIT);
     refused.expect_code(2);
     assert!(refused.stderr.contains("127.0.0.0/8"), "{}", refused.stderr);
 }
