@@ -10,11 +10,11 @@
 
 use super::attempt::Attempts;
 use super::errand::Errands;
-use super::issuer::hub_of;
 use super::{Action, Agent, Context, Input, Message, Order, Timer};
 use crate::event::{CommandId, CommandStep, Event, HubChange, Offset, OperationId, Outcome};
 use crate::plan::fault::How;
 use crate::plan::fleet::Reconnect;
+use crate::plan::routing::hub_of;
 use crate::plan::{OperationKind, Plan};
 use std::sync::Arc;
 use std::time::Duration;

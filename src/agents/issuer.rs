@@ -6,16 +6,13 @@
 
 use super::attempt::Attempts;
 use super::{Action, Agent, Context, Input, Order, ReplyResult, Timer};
-use crate::dice::Dice;
 use crate::event::{CommandId, CommandStep, Event, Offset, OperationId, Outcome};
+use crate::plan::routing::hub_of;
 use crate::plan::target::CommandSend;
 use crate::plan::{HubGroup, OperationKind, Plan};
 use crate::retry::Retry;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Keeps the choice of hubs apart from every other stream of dice.
-const CHOICE_OF_HUB: u64 = 0x6875_6273;
 
 /// What all issuers of a group share.
 #[derive(Debug)]
@@ -50,16 +47,6 @@ impl IssuerConfig {
             ttl: issuers.ttl,
         }
     }
-}
-
-/// The index within its group of the hub that command `id` is for: uniform over the `count` hubs of the group.
-pub(super) fn hub_of(seed: u64, id: CommandId, count: u32) -> u64 {
-    Dice::named(
-        seed,
-        (CHOICE_OF_HUB << 32) | u64::from(id.issuer),
-        id.number,
-    )
-    .below(u64::from(count))
 }
 
 /// One command on its way to the target.

@@ -3,6 +3,7 @@
 use super::mqtt::Packet;
 use crate::net::hosts::{Endpoint, HostError, Hosts, Peer};
 use crate::plan::Template;
+use crate::plan::routing::shard_of;
 use crate::plan::target::{Device, Find};
 use rumqttc::mqttbytes::v4::{Connect, Login};
 use std::time::Duration;
@@ -38,13 +39,7 @@ impl Shards {
 
     /// The shard of the hub with this serial number.
     pub(super) fn of_serial(&self, serial: &str) -> usize {
-        match &self.find {
-            Find::Balancer => 0,
-            Find::Hash(text) => {
-                let hash = fnv_1a(render(text, serial, None).as_bytes());
-                usize::try_from(hash % self.peers.len().max(1) as u64).unwrap_or_default()
-            }
-        }
+        shard_of(&self.find, self.peers.len(), serial)
     }
 
     /// The peer for the n-th client of a shard: clients spread over all addresses of a name.
@@ -95,24 +90,4 @@ pub(super) fn greeting(
             .map_or_else(String::new, |password| render(password, serial, None)),
     });
     Packet::Connect(connect)
-}
-
-/// FNV-1a, 64 bits (Fowler, Noll, Vo): the hash by which target files say where a hub belongs.
-fn fnv_1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::fnv_1a;
-
-    /// Vectors of the authors (draft-eastlake-fnv, appendix).
-    #[test]
-    fn hashes_as_the_authors_say() {
-        assert_eq!(fnv_1a(b""), 0xcbf2_9ce4_8422_2325);
-        assert_eq!(fnv_1a(b"a"), 0xaf63_dc4c_8601_ec8c);
-        assert_eq!(fnv_1a(b"foobar"), 0x8594_4171_f739_67e8);
-    }
 }

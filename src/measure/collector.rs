@@ -301,6 +301,11 @@ impl Collector {
             MovementKind::Acknowledged => row.acknowledged += 1,
             _ => {}
         }
+        if let MovementKind::Settled(state) = movement.kind
+            && let Some(shard) = self.plan.shard_of_command(movement.id)
+        {
+            self.totals.settled(issuers, shard, state);
+        }
         let operation = self.plan.operation(OperationKind::Command { issuers });
         let end = self.marks.load_end;
         let carried = movement

@@ -1,11 +1,12 @@
 //! Sums over the whole run, from the clock's beginning to now.
 
 use super::histogram::Histogram;
+use super::ledger::State;
 use super::publishers::PublisherTotal;
 use super::second::{OperationSecond, Second};
 use super::shard::{PacketCount, Tally};
 use crate::event::{OperationId, Outcome, PacketKind};
-use crate::plan::Plan;
+use crate::plan::{IssuerGroup, Plan};
 use std::collections::BTreeMap;
 
 /// Everything that was counted, connecting before 0:00 and draining included: what a server's own counts must equal.
@@ -15,6 +16,8 @@ pub struct Totals {
     pub operations: Vec<OperationTotal>,
     /// Parallel to `Plan::hubs`.
     pub hubs: Vec<HubTotal>,
+    /// By issuer group, then by shard of its hubs: commands by the state in which they were first settled.
+    pub by_shard: Vec<Vec<[u64; State::ALL.len()]>>,
     /// Parallel to `Target::devices`.
     pub publishers: Vec<PublisherTotal>,
     /// Steps of commands that did not fit between two visits of the collector.
@@ -91,6 +94,11 @@ impl Totals {
         Totals {
             operations: vec![OperationTotal::default(); plan.operations.len()],
             hubs: vec![HubTotal::default(); plan.hubs.len()],
+            by_shard: plan
+                .issuers
+                .iter()
+                .map(|group| by_shard(plan, group))
+                .collect(),
             publishers: vec![PublisherTotal::default(); plan.target.devices.len()],
             lost_steps: 0,
         }
@@ -130,9 +138,23 @@ impl Totals {
         }
     }
 
+    /// A command for a hub of this shard was settled.
+    pub(super) fn settled(&mut self, issuer: usize, shard: usize, state: State) {
+        let row = self.by_shard.get_mut(issuer);
+        if let Some(states) = row.and_then(|shards| shards.get_mut(shard)) {
+            states[state as usize] += 1;
+        }
+    }
+
     pub(super) fn publishers(&mut self, devices: &[PublisherTotal]) {
         for (total, device) in self.publishers.iter_mut().zip(devices) {
             total.add(device);
         }
     }
+}
+
+fn by_shard(plan: &Plan, group: &IssuerGroup) -> Vec<[u64; State::ALL.len()]> {
+    let hubs = plan.hubs.get(group.to);
+    let device = hubs.and_then(|hubs| plan.target.devices.get(hubs.device));
+    vec![[0; State::ALL.len()]; device.map_or(0, |device| device.shards.len())]
 }

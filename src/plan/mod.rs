@@ -13,6 +13,7 @@ pub mod json_path;
 pub mod operation;
 pub mod outlook;
 pub mod quantity;
+pub mod routing;
 pub mod signal;
 pub mod target;
 pub mod template;

@@ -2,7 +2,7 @@
 
 use super::data::{
     GeneratorSection, HubRow, JudgementRow, LedgerRow, MarkRow, PacketRow, PublisherRow, Report,
-    RunSection, SCHEMA_VERSION, StateCount, VerdictSection,
+    RunSection, SCHEMA_VERSION, ShardRow, StateCount, VerdictSection,
 };
 use super::{operations, pools, timeline};
 use crate::event::{Outcome, PacketKind};
@@ -259,22 +259,41 @@ fn ledger(collector: &Collector) -> Vec<LedgerRow> {
         LedgerRow {
             group: group.name.clone(),
             due: account.due,
-            states: State::ALL
-                .iter()
-                .map(|state| StateCount {
-                    state: state.name().to_owned(),
-                    count: account.of(*state),
-                })
-                .collect(),
+            states: state_counts(&account.states),
             adds_up: account.adds_up(),
             duplicated: account.duplicated,
             unexpected: account.unexpected,
             after_give_up: account.after_give_up,
             after_closing: account.after_closing,
             retries: issue.map_or(0, |total| total.attempted.saturating_sub(total.started)),
+            shards: shards(collector, issuers),
         }
     });
     rows.collect()
+}
+
+fn state_counts(states: &[u64; State::ALL.len()]) -> Vec<StateCount> {
+    let rows = State::ALL.iter().zip(states);
+    rows.map(|(state, count)| StateCount {
+        state: state.name().to_owned(),
+        count: *count,
+    })
+    .collect()
+}
+
+fn shards(collector: &Collector, issuers: usize) -> Vec<ShardRow> {
+    let plan = collector.plan();
+    let device = plan.hubs[plan.issuers[issuers].to].device;
+    let named = &plan.target.devices[device].shards;
+    if named.len() < 2 {
+        return Vec::new();
+    }
+    let rows = named.iter().zip(&collector.totals().by_shard[issuers]);
+    rows.map(|((name, _), states)| ShardRow {
+        shard: name.clone(),
+        states: state_counts(states),
+    })
+    .collect()
 }
 
 fn mark(collector: &Collector, row: &MarkState) -> MarkRow {

@@ -222,6 +222,15 @@ pub struct LedgerRow {
     pub after_closing: u64,
     /// Attempts beyond the first.
     pub retries: u64,
+    /// By shard of the hubs that the commands were for, where there are several.
+    pub shards: Vec<ShardRow>,
+}
+
+/// The commands of one group for the hubs of one shard, by the state in which they were first settled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardRow {
+    pub shard: String,
+    pub states: Vec<StateCount>,
 }
 
 /// Commands in one state.

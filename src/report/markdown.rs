@@ -228,6 +228,9 @@ fn ledger(report: &Report, text: &mut String) {
             text::account(row),
             text::apart(row)
         );
+        if let Some(shards) = text::shards(row) {
+            let _ = writeln!(text, "  - {shards}");
+        }
     }
     text.push('\n');
 }

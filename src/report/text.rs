@@ -42,7 +42,20 @@ pub(super) fn account(row: &LedgerRow) -> String {
     format!("due {} = {}", figures::count(row.due), states.join(" + "))
 }
 
-/// What is counted apart of the account.
+/// What became of the commands for the hubs of each shard.
+pub(super) fn shards(row: &LedgerRow) -> Option<String> {
+    let shards = row.shards.iter().map(|shard| {
+        let states = shard.states.iter().filter(|state| state.count > 0);
+        let states: Vec<String> = states
+            .map(|state| format!("{} {}", state.state, figures::count(state.count)))
+            .collect();
+        format!("{}: {}", shard.shard, states.join(", "))
+    });
+    let shards: Vec<String> = shards.collect();
+    (!shards.is_empty()).then(|| format!("by shard: {}", shards.join("; ")))
+}
+
+/// What is counted apart.
 pub(super) fn apart(row: &LedgerRow) -> String {
     let per_command = if row.due > 0 {
         row.retries as f64 / row.due as f64

@@ -177,6 +177,9 @@ pub(super) fn ledger(report: &Report, page: &mut Page) {
             &format!("{}: {}   {adds_up}", row.group, text::account(row)),
         );
         page.wrapped("         ", &text::apart(row));
+        if let Some(shards) = text::shards(row) {
+            page.wrapped("         ", &shards);
+        }
     }
     if !report.ledger.is_empty() {
         page.gap();

@@ -147,17 +147,7 @@ fn a_slow_postgresql_is_seen_in_the_pool_and_recovered_from() {
     slow_database_shows(&finished);
 }
 
-#[test]
-fn a_killed_shard_is_seen_and_comes_back() {
-    let home = Home::new();
-    let profile = busy_profile(
-        &home,
-        &lab_target(),
-        24,
-        "expect: [ hubs connected >= 99% at end ]\n",
-    );
-    let kill = home.write("kill.yaml", KILL_SHARD).display().to_string();
-    let finished = home.finish(&["run", &profile, "--chaos", &kill], LIMIT);
+fn killed_shard_shows(finished: &Finished) {
     finished.expect_code(0);
     let result = finished.result();
     let killed = mark(&result, "kill");
@@ -178,6 +168,57 @@ fn a_killed_shard_is_seen_and_comes_back() {
         away_us >= 3_000_000,
         "the shard was down for 3 s, the recovery took {away_us} us"
     );
+    let other = result["ledger"][0]["shards"][1].clone();
+    assert_eq!(other["shard"], "shard-2");
+    let states = other["states"].as_array().expect("a list of states");
+    for state in states {
+        let count = state["count"].as_u64().unwrap();
+        assert!(
+            state["state"] == "in time" || count == 0,
+            "a command for the other shard: {other}"
+        );
+    }
+    assert!(
+        states
+            .iter()
+            .any(|state| state["count"].as_u64() > Some(50)),
+        "{other}"
+    );
+}
+
+#[test]
+fn a_killed_shard_is_seen_and_comes_back() {
+    let home = Home::new();
+    let profile = busy_profile(
+        &home,
+        &lab_target(),
+        24,
+        "expect: [ hubs connected >= 99% at end ]\n",
+    );
+    let kill = home.write("kill.yaml", KILL_SHARD).display().to_string();
+    killed_shard_shows(&home.finish(&["run", &profile, "--chaos", &kill], LIMIT));
+}
+
+#[test]
+fn a_killed_shard_over_postgresql_is_seen_and_comes_back() {
+    let Some(postgres) = postgres() else { return };
+    let home = Home::new();
+    let profile = busy_profile(
+        &home,
+        &lab_target(),
+        24,
+        "expect: [ hubs connected >= 99% at end ]\n",
+    );
+    let kill = home.write("kill.yaml", KILL_SHARD).display().to_string();
+    let arguments = [
+        "run",
+        &profile,
+        "--chaos",
+        &kill,
+        "--database",
+        &postgres.url(),
+    ];
+    killed_shard_shows(&home.finish(&arguments, LIMIT));
 }
 
 #[test]
@@ -336,6 +377,8 @@ fn a_certificate_refresh_over_postgresql_names_pool_wait() {
     let home = Home::new();
     let profile = short_refresh(&home);
     let database = postgres.url();
+    home.finish(&["run", &profile, "--database", &database], LIMIT)
+        .expect_code(0);
     let asked = home.finish(
         &[
             "run",

@@ -1,0 +1,71 @@
+//! Which hub a command is for, and to which shard a hub belongs: known from the plan alone.
+
+use super::Plan;
+use super::target::Find;
+use crate::dice::Dice;
+use crate::event::CommandId;
+
+/// Keeps the choice of a hub apart from other draws of the seed.
+const CHOICE_OF_HUB: u64 = 0x6875_6273;
+
+/// The index within its group of the hub that command `id` is for: uniform over the `count` hubs of the group.
+#[must_use]
+pub fn hub_of(seed: u64, id: CommandId, count: u32) -> u64 {
+    Dice::named(
+        seed,
+        (CHOICE_OF_HUB << 32) | u64::from(id.issuer),
+        id.number,
+    )
+    .below(u64::from(count))
+}
+
+/// The row, of `shards`, of the shard that the hub with this serial number belongs to; the first where a balancer decides.
+#[must_use]
+pub fn shard_of(find: &Find, shards: usize, serial: &str) -> usize {
+    let Find::Hash(template) = find else {
+        return 0;
+    };
+    let mut text = String::new();
+    let rendered = template.render_into(&mut text, |name, out| {
+        out.push_str(serial);
+        name == "serial"
+    });
+    debug_assert!(
+        rendered.is_ok(),
+        "other names are refused when the target file is read"
+    );
+    usize::try_from(fnv_1a(text.as_bytes()) % shards.max(1) as u64).unwrap_or_default()
+}
+
+impl Plan {
+    /// The row in `Device::shards` of the hub that a command is for; `None` for a command of no group of the plan.
+    #[must_use]
+    pub fn shard_of_command(&self, id: CommandId) -> Option<usize> {
+        let group = self
+            .hubs
+            .get(self.issuers.get(usize::from(id.issuer))?.to)?;
+        let device = self.target.devices.get(group.device)?;
+        let serial = group.serial(hub_of(self.seed, id, group.count));
+        Some(shard_of(&device.find, device.shards.len(), &serial))
+    }
+}
+
+/// FNV-1a, 64 bits (Fowler, Noll, Vo): the hash by which target files say where a hub belongs.
+fn fnv_1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fnv_1a;
+
+    /// Vectors of the authors (draft-eastlake-fnv, appendix).
+    #[test]
+    fn hashes_as_the_authors_say() {
+        assert_eq!(fnv_1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv_1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv_1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+}
