@@ -3,8 +3,9 @@
 use super::wire::{CanaryReading, LinkState, PREFIX, Registration, Removed, SetLatency};
 use crate::chaos::process::Identity;
 use crate::chaos::state::{self, StateDirectory, StateError};
+use crate::event::Outcome;
 use crate::net::hosts::{HostError, Hosts};
-use crate::net::http::{Http, NoClient, percent_encode, receive};
+use crate::net::http::{self, Http, NoClient, percent_encode, receive};
 use crate::plan::fault::Link;
 use crate::plan::target::Target;
 use crate::plan::template::Template;
@@ -151,14 +152,19 @@ impl ProxyClient {
         Ok(Duration::from_micros(reading.round_trip_us))
     }
 
-    /// Ends it, with every connection that it carries.
+    /// Asks it to end, with every connection that it carries. Whether it has ended is for the caller to look: it may be gone
+    /// before its answer is through.
     ///
     /// # Errors
-    /// If it does not answer.
+    /// If it says no, or says nothing.
     pub async fn stop(&self) -> Result<(), ClientError> {
-        self.send::<()>(reqwest::Method::POST, "/stop", None, TIMEOUT)
-            .await
-            .map(drop)
+        let answer = self
+            .exchange::<()>(reqwest::Method::POST, "/stop", None, TIMEOUT)
+            .await;
+        match answer.result {
+            Err(Outcome::Reset | Outcome::Unreachable) => Ok(()),
+            _ => self.accepted("/stop", answer).map(drop),
+        }
     }
 
     async fn ask<Body: Serialize, Answer: DeserializeOwned>(
@@ -179,6 +185,17 @@ impl ProxyClient {
         body: Option<&Body>,
         timeout: Duration,
     ) -> Result<Vec<u8>, ClientError> {
+        let answer = self.exchange(method, path, body, timeout).await;
+        self.accepted(path, answer)
+    }
+
+    async fn exchange<Body: Serialize>(
+        &self,
+        method: reqwest::Method,
+        path: &str,
+        body: Option<&Body>,
+        timeout: Duration,
+    ) -> http::Answer {
         let address = format!("http://{}{PREFIX}{path}", self.registration.control);
         let mut request = self
             .http
@@ -189,7 +206,10 @@ impl ProxyClient {
         if let Some(body) = body {
             request = request.json(body);
         }
-        let answer = receive(request.send().await).await;
+        receive(request.send().await).await
+    }
+
+    fn accepted(&self, path: &str, answer: http::Answer) -> Result<Vec<u8>, ClientError> {
         match answer.result {
             Ok(200..=299) => Ok(answer.body),
             Ok(status) => {
