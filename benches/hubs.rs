@@ -236,16 +236,14 @@ fn plan(count: usize, port: u16) -> Plan {
             .collect(),
         find: Find::Hash(template("<serial>")),
         client_id: template("<serial>"),
-        username: None,
-        password: None,
         clean_start: true,
-        telemetry: None,
         command: Some(CommandTopic {
             topic: template("d/<serial>/cmd"),
             qos: 1,
             id: JsonPath::parse("$.id").expect("a path"),
         }),
         answer: None,
+        ..Device::default()
     };
     let target = Target {
         devices: vec![device],
@@ -268,6 +266,7 @@ fn plan(count: usize, port: u16) -> Plan {
             first: Duration::ZERO,
             healthy_after: Duration::ZERO,
         },
+        identity: None,
     }];
     Plan {
         profile: PathBuf::new(),

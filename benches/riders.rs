@@ -294,6 +294,7 @@ fn plan(address: &str, per_second: f64, lasts: Duration) -> Plan {
         journeys: vec![Journey {
             name: "ride".to_owned(),
             steps,
+            ..Journey::default()
         }],
         ..Target::default()
     };
@@ -312,6 +313,7 @@ fn plan(address: &str, per_second: f64, lasts: Duration) -> Plan {
             attempts: Some(1),
         },
         max_in_flight: IN_FLIGHT,
+        identity: None,
     }];
     Plan {
         profile: PathBuf::new(),

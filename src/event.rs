@@ -102,6 +102,55 @@ pub enum Outcome {
     Protocol,
     /// Never left: no room under `max_in_flight`, or no socket to be had here.
     NotSent,
+    /// TLS did not come about, or the peer ended it over a certificate.
+    Tls(TlsTrouble),
+}
+
+/// What is wrong when TLS does not come about. A closed list, like [`Outcome`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TlsTrouble {
+    /// The peer's certificate is past its `notAfter`.
+    Expired,
+    /// The peer's certificate is before its `notBefore`.
+    NotYetValid,
+    /// Nobody whom the target file trusts vouches for the peer's certificate, or it is malformed or revoked.
+    Untrusted,
+    /// The peer's certificate is for other names.
+    WrongName,
+    /// The peer wants a certificate and there is none.
+    ClientCertificateRequired,
+    /// The peer refused our certificate or what we offered.
+    Refused,
+    /// No version, cipher or key exchange that both sides speak.
+    Version,
+}
+
+impl TlsTrouble {
+    /// All troubles, in the order of their discriminants.
+    pub const ALL: [TlsTrouble; 7] = [
+        TlsTrouble::Expired,
+        TlsTrouble::NotYetValid,
+        TlsTrouble::Untrusted,
+        TlsTrouble::WrongName,
+        TlsTrouble::ClientCertificateRequired,
+        TlsTrouble::Refused,
+        TlsTrouble::Version,
+    ];
+
+    /// As reports name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            TlsTrouble::Expired => "tls: certificate expired",
+            TlsTrouble::NotYetValid => "tls: certificate not yet valid",
+            TlsTrouble::Untrusted => "tls: certificate not trusted",
+            TlsTrouble::WrongName => "tls: certificate for another name",
+            TlsTrouble::ClientCertificateRequired => "tls: client certificate required",
+            TlsTrouble::Refused => "tls: refused by the peer",
+            TlsTrouble::Version => "tls: no common version",
+        }
+    }
 }
 
 impl Outcome {
@@ -123,6 +172,7 @@ impl Outcome {
             Outcome::Reset => "reset",
             Outcome::Protocol => "protocol",
             Outcome::NotSent => "not sent",
+            Outcome::Tls(trouble) => trouble.name(),
         }
     }
 }

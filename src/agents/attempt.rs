@@ -153,7 +153,7 @@ impl Attempts {
 /// target's.
 fn worth_retrying(outcome: Outcome) -> bool {
     match outcome {
-        Outcome::TimedOut | Outcome::Unreachable | Outcome::Reset => true,
+        Outcome::TimedOut | Outcome::Unreachable | Outcome::Reset | Outcome::Tls(_) => true,
         Outcome::Refused(code) => code == 429 || (500..600).contains(&code),
         Outcome::Ok | Outcome::Declined | Outcome::Protocol | Outcome::NotSent => false,
     }

@@ -196,7 +196,9 @@ fn step_of(outcome: Outcome) -> CommandStep {
         Outcome::NotSent => CommandStep::NotSent,
         Outcome::TimedOut | Outcome::Reset | Outcome::Protocol => CommandStep::InDoubt,
         Outcome::Refused(code) if code != 503 && (500..600).contains(&code) => CommandStep::InDoubt,
-        Outcome::Refused(_) | Outcome::Declined | Outcome::Unreachable => CommandStep::Refused,
+        Outcome::Refused(_) | Outcome::Declined | Outcome::Unreachable | Outcome::Tls(_) => {
+            CommandStep::Refused
+        }
     }
 }
 

@@ -7,15 +7,15 @@ mod frames;
 
 use crate::event::{Outcome, PacketKind};
 use crate::net::connect;
+use crate::net::stream::Stream;
 use bytes::BytesMut;
 pub(super) use rumqttc::mqttbytes::QoS;
 pub(super) use rumqttc::mqttbytes::v4::Packet;
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::TcpStream;
+use std::task::{Context, Poll, Waker, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Bytes read from the socket at once.
 const READ_BYTES: usize = 8 * 1024;
@@ -51,7 +51,7 @@ impl End {
 /// A socket that speaks MQTT.
 #[derive(Debug)]
 pub(super) struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     /// Only while something is half read or half written.
     pending: Option<Box<Pending>>,
 }
@@ -60,10 +60,12 @@ pub(super) struct Connection {
 struct Pending {
     unread: BytesMut,
     unsent: BytesMut,
+    /// What TLS or WebSocket took and has not handed on.
+    unflushed: bool,
 }
 
 impl Connection {
-    pub(super) fn new(stream: TcpStream) -> Connection {
+    pub(super) fn new(stream: Stream) -> Connection {
         Connection {
             stream,
             pending: None,
@@ -84,16 +86,24 @@ impl Connection {
             pending.unsent.extend_from_slice(&bytes);
             return Ok(());
         }
-        let written = match self.stream.try_write(&bytes) {
-            Ok(written) => written,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-            Err(error) => return Err(End::Failed(error)),
+        // Nobody is woken here: what does not fit now is written by `poll_receive`, which whoever sends polls next.
+        let mut context = Context::from_waker(Waker::noop());
+        let written = match Pin::new(&mut self.stream).poll_write(&mut context, &bytes) {
+            Poll::Ready(result) => result.map_err(End::Failed)?,
+            Poll::Pending => 0,
         };
         if written < bytes.len() {
             let rest = bytes.split_off(written);
             self.pending.get_or_insert_default().unsent = rest;
+            return Ok(());
         }
-        Ok(())
+        match Pin::new(&mut self.stream).poll_flush(&mut context) {
+            Poll::Ready(result) => result.map_err(End::Failed),
+            Poll::Pending => {
+                self.pending.get_or_insert_default().unflushed = true;
+                Ok(())
+            }
+        }
     }
 
     /// Appends the packets that arrive; ready when there is at least one, or with the end of the connection. Packets that
@@ -130,29 +140,37 @@ impl Connection {
 
     /// Sends FIN, after what was written.
     pub(super) fn close(self) {
-        connect::close(self.stream);
+        self.stream.close();
     }
 
     /// Sends RST.
     pub(super) fn reset(self) {
-        connect::reset(self.stream);
+        self.stream.reset();
     }
 
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Result<(), End> {
-        while let Some(pending) = self
-            .pending
-            .as_mut()
-            .filter(|pending| !pending.unsent.is_empty())
-        {
-            match self.stream.poll_write_ready(context) {
+        let Some(pending) = &mut self.pending else {
+            return Ok(());
+        };
+        while !pending.unsent.is_empty() {
+            match Pin::new(&mut self.stream).poll_write(context, &pending.unsent) {
                 Poll::Pending => return Ok(()),
-                Poll::Ready(result) => result.map_err(End::Failed)?,
+                Poll::Ready(written) => {
+                    let written = written.map_err(End::Failed)?;
+                    if written == 0 {
+                        return Err(End::Failed(io::ErrorKind::WriteZero.into()));
+                    }
+                    drop(pending.unsent.split_to(written));
+                    pending.unflushed = true;
+                }
             }
-            match self.stream.try_write(&pending.unsent) {
-                Ok(written) => drop(pending.unsent.split_to(written)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(End::Failed(error)),
+        }
+        if pending.unflushed {
+            match Pin::new(&mut self.stream).poll_flush(context) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(flushed) => flushed.map_err(End::Failed)?,
             }
+            pending.unflushed = false;
         }
         self.forget_empty();
         Ok(())
@@ -167,8 +185,9 @@ impl Connection {
     }
 
     fn forget_empty(&mut self) {
-        self.pending
-            .take_if(|pending| pending.unread.is_empty() && pending.unsent.is_empty());
+        self.pending.take_if(|pending| {
+            pending.unread.is_empty() && pending.unsent.is_empty() && !pending.unflushed
+        });
     }
 }
 

@@ -10,6 +10,7 @@ use crate::event::{Event, HubChange, Outcome, Sink};
 use crate::net::clock::Clock;
 use crate::net::connect::{Source, connect, outcome};
 use crate::net::hosts::{HostError, Hosts, Peer};
+use crate::net::stream::Stream;
 use crate::plan::Plan;
 use rumqttc::mqttbytes::v4::{ConnectReturnCode, Publish};
 use std::collections::HashMap;
@@ -205,7 +206,7 @@ impl Task {
             .await
             .map_err(|error| outcome(&error))?;
         self.change(HubChange::Opened);
-        let mut connection = Connection::new(stream);
+        let mut connection = Connection::new(Stream::Plain(stream));
         let device = &self.plan.target.devices[self.device];
         let mut greeting = greeting(device, self.name.clone(), &self.name, KEEP_ALIVE * 2);
         if let Packet::Connect(connect) = &mut greeting {

@@ -4,6 +4,7 @@
 //! asks has the deadline of its agent.
 
 use super::hosts::Peer;
+use super::tls::trouble;
 use crate::event::Outcome;
 use nix::libc;
 use nix::sys::socket::{setsockopt, sockopt};
@@ -96,6 +97,9 @@ pub fn outcome(error: &io::Error) -> Outcome {
         Some(libc::ETIMEDOUT) => return Outcome::TimedOut,
         _ => {}
     }
+    if let Some(error) = super::stream::tls_error(error) {
+        return trouble(error).map_or(Outcome::Protocol, Outcome::Tls);
+    }
     match error.kind() {
         io::ErrorKind::ConnectionReset
         | io::ErrorKind::ConnectionAborted
@@ -103,6 +107,7 @@ pub fn outcome(error: &io::Error) -> Outcome {
         | io::ErrorKind::UnexpectedEof
         | io::ErrorKind::WriteZero => Outcome::Reset,
         io::ErrorKind::TimedOut => Outcome::TimedOut,
+        io::ErrorKind::InvalidData => Outcome::Protocol,
         _ => Outcome::Unreachable,
     }
 }

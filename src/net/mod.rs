@@ -7,3 +7,6 @@ pub mod http;
 pub mod limits;
 mod resolve;
 pub mod secrets;
+pub mod stream;
+pub mod tls;
+pub mod websocket;

@@ -1,5 +1,6 @@
 //! Who takes part: groups of hubs, riders and issuers.
 
+use super::identity::Rows;
 use crate::arrivals::Schedule;
 use crate::retry::Retry;
 use std::time::Duration;
@@ -20,13 +21,23 @@ pub struct HubGroup {
     /// How long the device takes to act on a command before it answers.
     pub actuation: Duration,
     pub reconnect: Reconnect,
+    /// The identities of its hubs, if the device has any.
+    pub identity: Option<Rows>,
 }
 
 impl HubGroup {
-    /// The serial number of hub `index`: the same in every run, distinct between groups.
+    /// The serial number of hub `index`: the same in every run, distinct between groups. A column `serial` of its identities
+    /// wins over one of our own.
     #[must_use]
     pub fn serial(&self, index: u64) -> String {
-        format!("{}-{index:06}", self.name)
+        self.column(index, "serial")
+            .map_or_else(|| format!("{}-{index:06}", self.name), str::to_owned)
+    }
+
+    /// What a column of its identities holds for hub `index`; `None` if there is no such column.
+    #[must_use]
+    pub fn column(&self, index: u64, column: &str) -> Option<&str> {
+        self.identity.as_ref()?.value(index, column)
     }
 }
 
@@ -59,6 +70,8 @@ pub struct RiderGroup {
     pub retry: Retry,
     /// Riders that wait for an answer at the same time; who thinks or waits to retry does not count.
     pub max_in_flight: u32,
+    /// The accounts of its riders, if the journey has any.
+    pub identity: Option<Rows>,
 }
 
 /// A group that sends commands to a group of hubs.

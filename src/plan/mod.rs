@@ -9,6 +9,7 @@ pub mod expect;
 pub mod fault;
 pub mod fleet;
 mod happening;
+pub mod identity;
 pub mod json_path;
 pub mod operation;
 pub mod outlook;
@@ -17,6 +18,7 @@ pub mod routing;
 pub mod signal;
 pub mod target;
 pub mod template;
+pub mod tls;
 
 pub use expect::Expectation;
 pub use fault::{Fault, Trigger};

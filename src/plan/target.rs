@@ -1,8 +1,10 @@
 //! The system under test, as its target file describes it.
 
 use super::fault::{Component, Link, OperationSpec};
+use super::identity::IdentitySet;
 use super::json_path::JsonPath;
 use super::template::{JsonTemplate, Template};
+use super::tls::DeviceTls;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,6 +20,9 @@ pub struct Target {
     pub never: Vec<String>,
     pub max: Ceilings,
     pub secrets: BTreeMap<String, SecretSource>,
+    /// PEM file of the authorities that vouch for the target's servers; without it the system's.
+    pub trust: Option<Template>,
+    pub identities: Vec<IdentitySet>,
     pub devices: Vec<Device>,
     pub commands: Vec<CommandSpec>,
     pub journeys: Vec<Journey>,
@@ -60,10 +65,10 @@ pub enum SecretSource {
 }
 
 /// A kind of hub: where it connects and what it says.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Device {
     pub name: String,
-    /// `mqtt://host:port` by the name of the shard, in the order of the file. At least one.
+    /// `mqtt://`, `mqtts://`, `ws://` or `wss://host:port` by the name of the shard, in the order of the file. At least one.
     pub shards: Vec<(String, Template)>,
     pub find: Find,
     pub client_id: Template,
@@ -73,12 +78,16 @@ pub struct Device {
     pub telemetry: Option<Topic>,
     pub command: Option<CommandTopic>,
     pub answer: Option<AnswerTopic>,
+    /// Row in `Target::identities` of who its hubs are.
+    pub identity: Option<usize>,
+    pub tls: DeviceTls,
 }
 
 /// How a hub knows its shard.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Find {
     /// One address that spreads the connections itself.
+    #[default]
     Balancer,
     /// FNV-1a (64 bits) of the text, modulo the number of shards.
     Hash(Template),
@@ -129,9 +138,11 @@ pub enum CommandSend {
 }
 
 /// A way through the target that a rider takes.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Journey {
     pub name: String,
+    /// Row in `Target::identities` of the accounts that its riders use.
+    pub identity: Option<usize>,
     pub steps: Vec<Step>,
 }
 
@@ -302,7 +313,12 @@ impl Target {
 
     /// Calls `each` with every template of the target outside JSON bodies.
     pub fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
+        self.trust.iter_mut().for_each(&mut *each);
+        self.identities
+            .iter_mut()
+            .for_each(|identities| identities.each_template(each));
         for device in &mut self.devices {
+            device.tls.each_template(each);
             device
                 .shards
                 .iter_mut()

@@ -7,6 +7,7 @@ use super::target::Names;
 use crate::plan::json_path::JsonPath;
 use crate::plan::target::{AnswerTopic, CommandTopic, Device, Find, Topic};
 use crate::plan::template::{JsonTemplate, Template};
+use crate::plan::tls::DeviceTls;
 
 pub(super) const QOS: u32 = 1;
 
@@ -77,6 +78,8 @@ pub(super) fn device(name: &str, at: &At<'_>, names: &Names) -> Option<Device> {
         telemetry,
         command,
         answer,
+        identity: None,
+        tls: DeviceTls::default(),
     })
 }
 

@@ -110,6 +110,7 @@ pub(super) fn hubs(name: &str, at: &At<'_>, around: &Around<'_>) -> Option<HubGr
         telemetry,
         actuation,
         reconnect,
+        identity: None,
     })
 }
 
@@ -224,6 +225,7 @@ pub(super) fn riders(name: &str, at: &At<'_>, around: &Around<'_>) -> Option<Rid
         timeout: calls.timeout,
         retry: calls.retry,
         max_in_flight,
+        identity: None,
     })
 }
 

@@ -182,6 +182,7 @@ pub(super) fn journey(name: &str, at: &At<'_>, names: &Names) -> Option<Journey>
     fields.finish(&["identity", "place", "always", "spans"]);
     Some(Journey {
         name: name.to_owned(),
+        identity: None,
         steps,
     })
 }

@@ -102,19 +102,13 @@ pub(super) fn read(
     names.lab = lab.as_ref().map(lab_names).unwrap_or_default();
     check_environment(root, &fields, environment, lab.is_some());
 
-    let devices = fields.get("devices");
-    names.devices = keys(devices.as_ref());
-    let commands = fields.get("commands");
-    names.commands = keys(commands.as_ref());
-    let journeys = fields.get("journeys");
-    names.journeys = keys(journeys.as_ref());
+    let devices = section(&mut fields, "devices", &mut names.devices);
+    let commands = section(&mut fields, "commands", &mut names.commands);
+    let journeys = section(&mut fields, "journeys", &mut names.journeys);
     let probes = fields.get("probes");
-    let operations = fields.get("operations");
-    names.operations = keys(operations.as_ref());
-    let components = fields.get("components");
-    names.components = keys(components.as_ref());
-    let links = fields.get("links");
-    names.links = keys(links.as_ref());
+    let operations = section(&mut fields, "operations", &mut names.operations);
+    let components = section(&mut fields, "components", &mut names.components);
+    let links = section(&mut fields, "links", &mut names.links);
     let periodic = fields
         .get("periodic")
         .map(|at| periodic(&at))
@@ -143,6 +137,7 @@ pub(super) fn read(
         components: each(components, |name, at| probes::component(name, at, &names)),
         links: each(links, |name, at| probes::link(name, at, &names)),
         secrets,
+        ..Target::default()
     };
     fields.finish(&LATER);
     Some((target, names))
@@ -157,8 +152,15 @@ fn each<T>(at: Option<At<'_>>, read: impl Fn(&str, &At<'_>) -> Option<T>) -> Vec
         .collect()
 }
 
-fn keys(at: Option<&At<'_>>) -> Vec<String> {
-    at.map(At::keys).unwrap_or_default()
+/// A map of names, which become known whatever stands behind them.
+fn section<'a>(
+    fields: &mut Fields<'a>,
+    key: &'static str,
+    names: &mut Vec<String>,
+) -> Option<At<'a>> {
+    let at = fields.get(key)?;
+    *names = at.keys();
+    Some(at)
 }
 
 fn texts(at: &At<'_>) -> Vec<String> {

@@ -30,6 +30,7 @@ fn target(shards: &[&str], never: &[&str]) -> Target {
         telemetry: None,
         command: None,
         answer: None,
+        ..Device::default()
     };
     Target {
         file: PathBuf::from("staging.yaml"),

@@ -12,6 +12,7 @@ use crate::event::{AgentId, AgentKind, Event, Offset, Outcome, PacketKind};
 use crate::live::mqtt::{Connection, End, Packet, kind, level};
 use crate::live::shards::{greeting, render};
 use crate::net::connect::{Source, connect, outcome};
+use crate::net::stream::Stream;
 use crate::plan::fault::How;
 use rumqttc::mqttbytes::v4::{
     ConnectReturnCode, PubAck, Publish, Subscribe, SubscribeFilter, SubscribeReasonCode,
@@ -339,7 +340,7 @@ impl HubTask {
     }
 
     fn introduce(&mut self, stream: TcpStream) {
-        self.link = Link::Open(Connection::new(stream), Phase::Introduced);
+        self.link = Link::Open(Connection::new(Stream::Plain(stream)), Phase::Introduced);
         self.next_packet = 0;
         self.turn(Input::Opened);
         let group = Arc::clone(&self.group);

@@ -138,6 +138,7 @@ fn homes(count: u32) -> HubGroup {
             first: seconds(5),
             healthy_after: seconds(10),
         },
+        identity: None,
     }
 }
 
@@ -167,6 +168,7 @@ fn device() -> Device {
                 JsonTemplate::Text(text("<command>")),
             )]),
         }),
+        ..Device::default()
     }
 }
 
@@ -257,6 +259,7 @@ fn journey() -> Journey {
                 )),
             ),
         ],
+        ..Journey::default()
     }
 }
 
@@ -268,6 +271,7 @@ fn commuters() -> RiderGroup {
         timeout: seconds(5),
         retry: fixed(seconds(2), 4),
         max_in_flight: 1000,
+        identity: None,
     }
 }
 

@@ -53,6 +53,7 @@ pub fn plan(ports: &[u16], count: u32) -> Plan {
                 JsonTemplate::Text(template("<command>")),
             )]),
         }),
+        ..Device::default()
     };
     let backoff = Backoff::FullJitter {
         base: Duration::from_millis(200),
@@ -76,6 +77,7 @@ pub fn plan(ports: &[u16], count: u32) -> Plan {
             first: Duration::from_millis(500),
             healthy_after: Duration::from_secs(1),
         },
+        identity: None,
     };
     with_target(
         vec![group],

@@ -39,6 +39,7 @@ fn issuing(send: CommandSend, broker_port: u16) -> Plan {
         telemetry: None,
         command: None,
         answer: None,
+        ..Device::default()
     });
     plan.target.commands.push(CommandSpec {
         name: "switch".to_owned(),
@@ -59,6 +60,7 @@ fn issuing(send: CommandSend, broker_port: u16) -> Plan {
             first: Duration::ZERO,
             healthy_after: Duration::ZERO,
         },
+        identity: None,
     });
     let piece = Piece {
         from_per_second: 50.0,

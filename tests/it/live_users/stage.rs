@@ -47,6 +47,7 @@ pub fn plan(steps: Vec<Step>, per_second: f64, lasts: Duration) -> Plan {
         journeys: vec![Journey {
             name: "ride".to_owned(),
             steps,
+            ..Journey::default()
         }],
         ..Target::default()
     };
@@ -62,6 +63,7 @@ pub fn plan(steps: Vec<Step>, per_second: f64, lasts: Duration) -> Plan {
         timeout: Duration::from_secs(10),
         retry: NO_RETRY,
         max_in_flight: 500,
+        identity: None,
     }];
     let operations = operation::table(&[], &riders, &[], &target);
     Plan {

@@ -94,6 +94,7 @@ fn homes(retry: Retry) -> HubGroup {
             first: Duration::ZERO,
             healthy_after: Duration::ZERO,
         },
+        identity: None,
     }
 }
 
@@ -105,6 +106,7 @@ fn commuters(retry: Retry) -> RiderGroup {
         timeout: Duration::from_secs(5),
         retry,
         max_in_flight: 100,
+        identity: None,
     }
 }
 
@@ -143,6 +145,7 @@ fn device() -> Device {
             qos: 1,
             json: JsonTemplate::Map(Vec::new()),
         }),
+        ..Device::default()
     }
 }
 
