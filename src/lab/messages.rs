@@ -32,8 +32,16 @@ pub enum ToGateway {
     Hello { shard: u16 },
     /// May this hub be connected? Answered by `ToShard::Checked` with the same number.
     Check { request: u64, serial: String },
+    /// A TLS handshake was made, with or without an earlier session.
+    Handshake { resumed: bool },
+    /// A TLS handshake failed.
+    HandshakeFailed { trouble: TlsTrouble },
     /// A session stands.
-    Opened { serial: String, generation: u64 },
+    Opened {
+        serial: String,
+        generation: u64,
+        client: Client,
+    },
     /// The session takes commands from now on.
     Listening { serial: String, generation: u64 },
     /// The session ended.
@@ -91,6 +99,44 @@ pub enum Check {
     Revoked,
     /// Nobody could say: the pool or the database gave no answer.
     Unknown,
+}
+
+/// What a shard sees of the client of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Client {
+    /// The version of TLS, if there is any.
+    pub tls: Option<String>,
+    /// Whether the handshake resumed an earlier session.
+    pub resumed: bool,
+    /// The serial number of the client's certificate, in hexadecimal digits.
+    pub certificate: Option<String>,
+}
+
+/// Why a TLS handshake failed, as the shard sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TlsTrouble {
+    /// The client showed no certificate where one is needed.
+    NoCertificate,
+    /// Its certificate is of another authority.
+    UnknownIssuer,
+    /// Its certificate is not valid any more.
+    Expired,
+    /// Its certificate is not valid yet.
+    NotYetValid,
+    /// Its certificate can't be used for another reason.
+    BadCertificate,
+    /// No version or cipher suite that both sides have.
+    NothingInCommon,
+    /// It does not speak TLS.
+    NoTls,
+    /// It did not take the shard's certificate, or gave up by an alert.
+    RefusedByClient,
+    /// It closed the connection.
+    Gone,
+    /// It took too long.
+    Slow,
+    Other,
 }
 
 /// Why a session ended or never began.

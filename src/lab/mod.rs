@@ -18,6 +18,7 @@ mod gateway;
 mod lifeline;
 mod listen;
 mod messages;
+mod pki;
 mod settings;
 mod shard;
 mod supervisor;
@@ -37,6 +38,9 @@ pub struct LabArguments {
     /// A PostgreSQL in place of the embedded database: `postgres://user@host:port/name`
     #[arg(long, value_name = "URL")]
     pub database: Option<String>,
+    /// What the shards speak: plain TCP, TLS, or TLS with client certificates. The authority is `pki/ca.pem` in the folder
+    #[arg(long, value_enum, default_value_t = Tls::Off)]
+    pub tls: Tls,
     /// Defect that is on from the start; may be given more than once
     #[arg(long, value_name = "DEFECT")]
     pub on: Vec<String>,
@@ -49,6 +53,17 @@ pub struct LabArguments {
     /// End when standard input ends
     #[arg(long)]
     pub stop_with_parent: bool,
+}
+
+/// What the shards speak below MQTT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Tls {
+    /// Plain TCP
+    Off,
+    /// TLS with a certificate of the lab's own authority
+    Server,
+    /// The same, and hubs must show a certificate of that authority
+    Mutual,
 }
 
 /// `rushhour lab-part`: one process of the lab, started by its supervisor.
@@ -137,4 +152,6 @@ enum PartError {
     Sqlite(#[from] rusqlite::Error),
     #[error("{0}")]
     Database(#[from] gateway::DatabaseError),
+    #[error("{0}")]
+    Tls(#[from] shard::TlsError),
 }

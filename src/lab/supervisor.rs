@@ -6,8 +6,9 @@ use super::children::{self, News, Running, StartError};
 use super::defect::{Defect, UnknownDefect};
 use super::listen::{self, ListenError};
 use super::messages::{ChildSays, ParentSays};
+use super::pki::{self, Pki, PkiError};
 use super::settings::{SettingError, Settings};
-use super::{LabArguments, Part, database, gateway, shard};
+use super::{LabArguments, Part, Tls, database, gateway, shard};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,6 +26,7 @@ pub struct Plan {
     dir: Option<PathBuf>,
     shards: u16,
     database: Option<gateway::DatabaseAddress>,
+    tls: Tls,
     on: Vec<Defect>,
     settings: Settings,
     through_link: bool,
@@ -55,6 +57,8 @@ pub enum LabError {
     Ended { name: String, status: String },
     #[error("the lab was not ready within {} s; nothing of it is left running", START_LIMIT.as_secs())]
     Slow,
+    #[error("{0}")]
+    Pki(#[from] PkiError),
     #[error("can't use the folder {}: {source}", dir.display())]
     Dir { dir: PathBuf, source: io::Error },
     #[error("the runtime can't start: {0}")]
@@ -74,6 +78,7 @@ impl Plan {
                 .database
                 .map(|url| gateway::DatabaseAddress::parse(&url))
                 .transpose()?,
+            tls: arguments.tls,
             on: arguments
                 .on
                 .iter()
@@ -115,6 +120,8 @@ pub fn run(plan: Plan) -> Result<(), LabError> {
     drop(runtime);
     let _ = fs::remove_file(children::pid_file(&dir, "lab"));
     let _ = fs::remove_file(dir.join("lab.json"));
+    // The authority ends with the lab: its key must not stay behind.
+    let _ = fs::remove_dir_all(pki::folder(&dir));
     if temporary {
         let _ = fs::remove_dir_all(&dir);
     }
@@ -125,6 +132,7 @@ pub fn run(plan: Plan) -> Result<(), LabError> {
 struct Family<'a> {
     dir: &'a Path,
     ports: Ports,
+    tls: Option<shard::TlsFiles>,
     running: BTreeMap<String, Running>,
     news: mpsc::Sender<News>,
     /// Shards that are being started anew: down first, then up.
@@ -165,6 +173,7 @@ async fn supervise(plan: Plan, dir: &Path) -> Result<(), LabError> {
     let mut family = Family {
         dir,
         ports,
+        tls: None,
         running: BTreeMap::new(),
         news,
         restarting: BTreeMap::new(),
@@ -223,6 +232,14 @@ impl Family<'_> {
             dir: self.dir.to_owned(),
             source,
         })?;
+        if plan.tls != Tls::Off {
+            let pki = Pki::create(self.dir)?;
+            self.tls = Some(shard::TlsFiles {
+                certificate: pki.server,
+                key: pki.server_key,
+                clients_of: (plan.tls == Tls::Mutual).then_some(pki.authority),
+            });
+        }
         if plan.database.is_none() {
             let configuration = database::Configuration {
                 port: self.ports.database,
@@ -278,6 +295,7 @@ impl Family<'_> {
             number,
             port: self.ports.shards[usize::from(number) - 1],
             gateway: self.ports.gateway,
+            tls: self.tls.clone(),
         };
         self.launch(Part::Shard, &shard_name(number), &configuration)
     }

@@ -64,6 +64,7 @@ impl LabProcess {
         if let Some(database) = &spec.database {
             command.arg("--database").arg(database);
         }
+        command.arg("--tls").arg(spec.tls.name());
         for defect in &spec.on {
             command.arg("--on").arg(defect);
         }

@@ -6,7 +6,7 @@ use super::journey::{self, RequestContext};
 use super::probes;
 use super::reader::At;
 use super::words::Placeholders;
-use crate::plan::target::{Ceilings, Environment, LabSpec, SecretSource, Target};
+use crate::plan::target::{Ceilings, Environment, LabSpec, LabTls, SecretSource, Target};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -30,6 +30,11 @@ const ENVIRONMENTS: [(&str, Environment); 5] = [
 /// Shards that the lab runs unless the file says otherwise, and the most that it may run.
 const LAB_SHARDS: u16 = 2;
 const MOST_LAB_SHARDS: u32 = 16;
+const LAB_TLS: [(&str, LabTls); 3] = [
+    ("off", LabTls::Off),
+    ("server", LabTls::Server),
+    ("mutual", LabTls::Mutual),
+];
 
 /// Names by which files speak of the parts of a target, in the order of the file; also of parts that could not be read, so
 /// that no second problem comes of the first.
@@ -245,6 +250,10 @@ fn lab_spec(at: &At<'_>) -> LabSpec {
             );
         }
     }
+    lab.tls = fields
+        .get("tls")
+        .and_then(|at| at.word(&LAB_TLS))
+        .unwrap_or_default();
     lab.on = fields.get("on").map(|at| texts(&at)).unwrap_or_default();
     for (name, at) in fields
         .get("settings")

@@ -6,5 +6,7 @@ mod defects;
 mod hub;
 mod metrics;
 mod processes;
+mod raw;
 mod riders;
 mod shards;
+mod tls;

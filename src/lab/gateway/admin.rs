@@ -6,7 +6,7 @@ use super::statistics;
 use crate::lab::defect::Defect;
 use crate::lab::lifeline;
 use crate::lab::messages::{ChildSays, ToShard};
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router, routing};
 use serde::Deserialize;
@@ -15,6 +15,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
+/// Sessions that one answer lists at most.
+const MOST_SESSIONS_A_PAGE: usize = 1000;
 /// For a shard to stand again after it was asked for.
 const RESTART_LIMIT: Duration = Duration::from_secs(10);
 
@@ -24,6 +26,7 @@ pub fn routes() -> Router<Arc<Gateway>> {
         .route("/admin/operations/{name}", routing::post(operate))
         .route("/admin/defects/{name}", routing::post(switch))
         .route("/admin/stats", routing::get(stats))
+        .route("/admin/sessions", routing::get(sessions))
 }
 
 async fn operate(
@@ -71,6 +74,53 @@ async fn switch(
     gateway.switches.set(defect, switch.on);
     gateway.announce_expiry().await;
     Ok(Json(json!({ "defect": defect.name(), "on": switch.on })).into_response())
+}
+
+/// Which live sessions are asked for.
+#[derive(Deserialize)]
+struct SessionsQuery {
+    #[serde(default)]
+    after: String,
+    limit: Option<usize>,
+    shard: Option<String>,
+}
+
+async fn sessions(
+    State(gateway): State<Arc<Gateway>>,
+    Query(query): Query<SessionsQuery>,
+) -> Result<Response, Problem> {
+    let limit = query.limit.unwrap_or(MOST_SESSIONS_A_PAGE);
+    if limit == 0 || limit > MOST_SESSIONS_A_PAGE {
+        return Err(Problem::bad(format!(
+            "`limit` must be from 1 to {MOST_SESSIONS_A_PAGE}"
+        )));
+    }
+    let shard = query.shard.map(|name| {
+        name.strip_prefix("shard-")
+            .and_then(|number| number.parse::<u16>().ok())
+            .filter(|number| (1..=gateway.shards).contains(number))
+            .ok_or_else(|| Problem::bad(format!("there is no shard `{name}`")))
+    });
+    let page = gateway
+        .presence
+        .page(&query.after, limit, shard.transpose()?);
+    let next = (page.len() == limit)
+        .then(|| page.last().map(|(serial, _)| serial.clone()))
+        .flatten();
+    let sessions: Vec<_> = page
+        .into_iter()
+        .map(|(serial, session)| {
+            json!({
+                "serial": serial,
+                "shard": format!("shard-{}", session.place.shard),
+                "listens": session.place.listens,
+                "tls": session.client.tls,
+                "resumed": session.client.resumed,
+                "certificate": session.client.certificate,
+            })
+        })
+        .collect();
+    Ok(Json(json!({ "sessions": sessions, "next": next })).into_response())
 }
 
 async fn stats(State(gateway): State<Arc<Gateway>>) -> Response {

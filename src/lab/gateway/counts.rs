@@ -1,6 +1,6 @@
 //! Everything that the gateway counts from its start, beside the pool.
 
-use crate::lab::messages::Cause;
+use crate::lab::messages::{Cause, TlsTrouble};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,6 +69,11 @@ pub struct ShardCounts {
     pub connects: u64,
     pub disconnects: BTreeMap<Cause, u64>,
     pub refused: BTreeMap<Cause, u64>,
+    /// TLS handshakes that began a session anew.
+    pub full_handshakes: u64,
+    /// TLS handshakes that resumed one.
+    pub resumed_handshakes: u64,
+    pub failed_handshakes: BTreeMap<TlsTrouble, u64>,
 }
 
 /// The counters.

@@ -52,6 +52,7 @@ fn text(gateway: &Gateway) -> String {
     let mut page = Page(String::new());
     pool(gateway, &mut page);
     shards(gateway, &mut page);
+    handshakes(gateway, &mut page);
     commands(gateway, &mut page);
     // By this, readers of counters know that they began anew.
     page.family(
@@ -215,6 +216,47 @@ fn shards(gateway: &Gateway, page: &mut Page) {
             }
         }
     }
+}
+
+fn handshakes(gateway: &Gateway, page: &mut Page) {
+    let counted = gateway.counts.shards();
+    let name = "lab_tls_handshakes_total";
+    page.family(name, "counter", "TLS handshakes made, by shard and kind.");
+    for (number, counts) in &counted {
+        for (kind, count) in [
+            ("full", counts.full_handshakes),
+            ("resumed", counts.resumed_handshakes),
+        ] {
+            page.sample(
+                name,
+                format_args!("shard=\"shard-{number}\",kind=\"{kind}\""),
+                count,
+            );
+        }
+    }
+    let name = "lab_tls_failed_handshakes_total";
+    page.family(
+        name,
+        "counter",
+        "TLS handshakes that failed, by shard and reason.",
+    );
+    for (number, counts) in &counted {
+        for (trouble, count) in &counts.failed_handshakes {
+            let reason = serde_json::to_value(trouble).unwrap_or_default();
+            page.sample(
+                name,
+                format_args!("shard=\"shard-{number}\",reason={reason}"),
+                count,
+            );
+        }
+    }
+    let name = "lab_client_certificates";
+    page.family(
+        name,
+        "gauge",
+        "Different client certificates on live sessions.",
+    );
+    page.line(format_args!("{name} {}", gateway.presence.certificates()));
 }
 
 fn commands(gateway: &Gateway, page: &mut Page) {

@@ -1,6 +1,8 @@
 //! The presence cache: which hub is on which shard, and in which of its sessions.
 
-use std::collections::{BTreeMap, HashMap};
+use crate::lab::messages::Client;
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard};
 
 /// Where a hub is. A higher generation is a later session, on whichever shard.
@@ -12,41 +14,56 @@ pub struct Place {
     pub listens: bool,
 }
 
+/// A live session: where it is, and what its shard sees of the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    pub place: Place,
+    pub client: Client,
+}
+
 /// The cache.
 #[derive(Debug, Default)]
 pub struct Presence {
-    places: Mutex<HashMap<String, Place>>,
+    /// By the hub's serial number.
+    sessions: Mutex<BTreeMap<String, Session>>,
 }
 
 impl Presence {
-    fn places(&self) -> MutexGuard<'_, HashMap<String, Place>> {
-        self.places.lock().expect("nobody panics while holding it")
+    fn held(&self) -> MutexGuard<'_, BTreeMap<String, Session>> {
+        self.sessions
+            .lock()
+            .expect("nobody panics while holding it")
     }
 
     /// A session stands. Gives the session that it replaces; `None` as the whole answer if a later one is known already.
-    pub fn opened(&self, serial: &str, shard: u16, generation: u64) -> Option<Option<Place>> {
-        let mut places = self.places();
-        if places
+    pub fn opened(
+        &self,
+        serial: &str,
+        shard: u16,
+        generation: u64,
+        client: Client,
+    ) -> Option<Option<Place>> {
+        let mut sessions = self.held();
+        if sessions
             .get(serial)
-            .is_some_and(|known| known.generation >= generation)
+            .is_some_and(|known| known.place.generation >= generation)
         {
             return None;
         }
-        Some(places.insert(
-            serial.to_owned(),
-            Place {
-                shard,
-                generation,
-                listens: false,
-            },
-        ))
+        let place = Place {
+            shard,
+            generation,
+            listens: false,
+        };
+        let replaced = sessions.insert(serial.to_owned(), Session { place, client });
+        Some(replaced.map(|session| session.place))
     }
 
     /// The session takes commands from now on; false if it is not the hub's session any more.
     pub fn listening(&self, serial: &str, generation: u64) -> bool {
-        match self.places().get_mut(serial) {
-            Some(place) if place.generation == generation => {
-                place.listens = true;
+        match self.held().get_mut(serial) {
+            Some(session) if session.place.generation == generation => {
+                session.place.listens = true;
                 true
             }
             _ => false,
@@ -55,33 +72,33 @@ impl Presence {
 
     /// The session ended; false if it was not the hub's session any more.
     pub fn closed(&self, serial: &str, generation: u64) -> bool {
-        let mut places = self.places();
-        let is_it = places
+        let mut sessions = self.held();
+        let is_it = sessions
             .get(serial)
-            .is_some_and(|place| place.generation == generation);
+            .is_some_and(|session| session.place.generation == generation);
         if is_it {
-            places.remove(serial);
+            sessions.remove(serial);
         }
         is_it
     }
 
     /// Forgets every session on a shard; gives them.
     pub fn shard_lost(&self, shard: u16) -> Vec<(String, u64)> {
-        let mut places = self.places();
-        let lost: Vec<_> = places
+        let mut sessions = self.held();
+        let lost: Vec<_> = sessions
             .iter()
-            .filter(|(_, place)| place.shard == shard)
-            .map(|(serial, place)| (serial.clone(), place.generation))
+            .filter(|(_, session)| session.place.shard == shard)
+            .map(|(serial, session)| (serial.clone(), session.place.generation))
             .collect();
         for (serial, _) in &lost {
-            places.remove(serial);
+            sessions.remove(serial);
         }
         lost
     }
 
     /// Where the hub is.
     pub fn place(&self, serial: &str) -> Option<Place> {
-        self.places().get(serial).copied()
+        self.held().get(serial).map(|session| session.place)
     }
 
     /// Where commands for the hub can go now.
@@ -92,9 +109,29 @@ impl Presence {
     /// Number of sessions by shard; shards without any are not in it.
     pub fn sessions(&self) -> BTreeMap<u16, u64> {
         let mut sessions = BTreeMap::new();
-        for place in self.places().values() {
-            *sessions.entry(place.shard).or_default() += 1;
+        for session in self.held().values() {
+            *sessions.entry(session.place.shard).or_default() += 1;
         }
         sessions
+    }
+
+    /// Up to `most` sessions behind the serial number `after`, in the order of serial numbers; those of one shard if asked.
+    pub fn page(&self, after: &str, most: usize, shard: Option<u16>) -> Vec<(String, Session)> {
+        self.held()
+            .range::<str, _>((Bound::Excluded(after), Bound::Unbounded))
+            .filter(|(_, session)| shard.is_none_or(|shard| session.place.shard == shard))
+            .take(most)
+            .map(|(serial, session)| (serial.clone(), session.clone()))
+            .collect()
+    }
+
+    /// Number of different client certificates on live sessions.
+    pub fn certificates(&self) -> usize {
+        let sessions = self.held();
+        let certificates: HashSet<&str> = sessions
+            .values()
+            .filter_map(|session| session.client.certificate.as_deref())
+            .collect();
+        certificates.len()
     }
 }

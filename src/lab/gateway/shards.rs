@@ -2,7 +2,7 @@
 
 use super::Gateway;
 use super::counts::Count;
-use crate::lab::messages::{self, Cause, ToGateway, ToShard};
+use crate::lab::messages::{self, Cause, Client, ToGateway, ToShard};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -121,7 +121,21 @@ impl Gateway {
         match message {
             ToGateway::Hello { .. } => {}
             ToGateway::Check { request, serial } => self.check(request, serial, answers).await,
-            ToGateway::Opened { serial, generation } => self.opened(shard, &serial, generation),
+            ToGateway::Handshake { resumed } => self.counts.of_shard(shard, |counts| {
+                if resumed {
+                    counts.resumed_handshakes += 1;
+                } else {
+                    counts.full_handshakes += 1;
+                }
+            }),
+            ToGateway::HandshakeFailed { trouble } => self.counts.of_shard(shard, |counts| {
+                *counts.failed_handshakes.entry(trouble).or_default() += 1;
+            }),
+            ToGateway::Opened {
+                serial,
+                generation,
+                client,
+            } => self.opened(shard, &serial, generation, client),
             ToGateway::Listening { serial, generation } => {
                 if self.presence.listening(&serial, generation) {
                     self.book.hub_back(&serial);
@@ -153,8 +167,8 @@ impl Gateway {
         }
     }
 
-    fn opened(&self, shard: u16, serial: &str, generation: u64) {
-        let Some(replaced) = self.presence.opened(serial, shard, generation) else {
+    fn opened(&self, shard: u16, serial: &str, generation: u64, client: Client) {
+        let Some(replaced) = self.presence.opened(serial, shard, generation, client) else {
             // A later session of the hub stands on another shard: this one is the old one.
             self.links.try_tell(shard, close(serial, generation));
             return;

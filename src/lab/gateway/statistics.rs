@@ -77,6 +77,9 @@ fn shards(gateway: &Gateway) -> Value {
                 connects,
                 disconnects,
                 refused,
+                full_handshakes,
+                resumed_handshakes,
+                failed_handshakes,
             } = counted.get(&number).cloned().unwrap_or_default();
             let value = json!({
                 "linked": gateway.links.has(number),
@@ -84,6 +87,7 @@ fn shards(gateway: &Gateway) -> Value {
                 "connects": connects,
                 "disconnects": disconnects,
                 "refused": refused,
+                "handshakes": { "full": full_handshakes, "resumed": resumed_handshakes, "failed": failed_handshakes },
             });
             (format!("shard-{number}"), value)
         })

@@ -1,6 +1,6 @@
 //! Who is connected to this shard, who gets what, and what the gateway says and is told.
 
-use crate::lab::messages::{Cause, Check, ToGateway, ToShard};
+use crate::lab::messages::{Cause, Check, Client, ToGateway, ToShard};
 use bytes::Bytes;
 use rumqttc::mqttbytes::{QoS, matches};
 use std::collections::HashMap;
@@ -47,6 +47,7 @@ struct Inside {
 
 struct Session {
     generation: u64,
+    client: Client,
     outgoing: mpsc::Sender<Box<Outgoing>>,
     close: Option<oneshot::Sender<Cause>>,
     /// The QoS at which it takes its own commands.
@@ -113,7 +114,7 @@ impl Broker {
     }
 
     /// Gives the session of a hub its place; an older session of the same hub is closed.
-    pub fn seat(&self, serial: &str, generation: u64) -> Seat {
+    pub fn seat(&self, serial: &str, generation: u64, client: Client) -> Seat {
         let (outgoing, receive) = mpsc::channel(SESSION_QUEUE);
         let (close, closed) = oneshot::channel();
         let mut inside = self.inside();
@@ -122,6 +123,7 @@ impl Broker {
             .retain(|(_, subscriber, _)| subscriber != serial);
         let session = Session {
             generation,
+            client,
             outgoing,
             close: Some(close),
             commands: None,
@@ -223,6 +225,7 @@ impl Broker {
             all.push(ToGateway::Opened {
                 serial: serial.clone(),
                 generation: session.generation,
+                client: session.client.clone(),
             });
             if session.commands.is_some() {
                 all.push(ToGateway::Listening {

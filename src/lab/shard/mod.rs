@@ -6,6 +6,10 @@
 mod broker;
 mod link;
 mod session;
+mod stream;
+mod tls;
+
+pub use tls::{TlsError, TlsFiles};
 
 use super::messages::ChildSays;
 use super::{PartError, lifeline, listen};
@@ -24,6 +28,8 @@ pub struct Configuration {
     pub port: u16,
     /// Where the gateway takes links of shards.
     pub gateway: u16,
+    /// With it hubs speak TLS.
+    pub tls: Option<TlsFiles>,
 }
 
 /// Room for what sessions tell the gateway; when it is full, sessions wait.
@@ -32,7 +38,7 @@ const LINK_QUEUE: usize = 10_000;
 /// Runs the shard until its supervisor ends.
 ///
 /// # Errors
-/// If its port can't be listened on.
+/// If its port can't be listened on, or its certificates can't be used.
 pub fn run(configuration: Configuration) -> Result<(), PartError> {
     lifeline::tie(|_| {});
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -44,6 +50,7 @@ pub fn run(configuration: Configuration) -> Result<(), PartError> {
 async fn serve(configuration: Configuration) -> Result<(), PartError> {
     let _interrupts = lifeline::ignore_interrupts();
     listen::raise_file_limit();
+    let acceptor = configuration.tls.as_ref().map(tls::acceptor).transpose()?;
     let listener = listen::listen(configuration.port)?;
     let (to_gateway, messages) = mpsc::channel(LINK_QUEUE);
     let broker = Arc::new(Broker::new(to_gateway));
@@ -52,7 +59,11 @@ async fn serve(configuration: Configuration) -> Result<(), PartError> {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                tokio::spawn(session::serve(stream, Arc::clone(&broker)));
+                tokio::spawn(session::serve(
+                    stream,
+                    acceptor.clone(),
+                    Arc::clone(&broker),
+                ));
             }
             // Out of file descriptors: those who wait in the backlog may still get their turn.
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,

@@ -1,7 +1,8 @@
 //! One client of the shard, from CONNECT to its end.
 
 use super::broker::{Broker, Outgoing, Seat};
-use crate::lab::messages::{Cause, ToGateway};
+use super::stream::Stream;
+use crate::lab::messages::{Cause, TlsTrouble, ToGateway};
 use bytes::BytesMut;
 use rumqttc::mqttbytes::v4::{
     ConnAck, Connect, ConnectReturnCode, Packet, PubAck, Publish, SubAck, Subscribe,
@@ -11,9 +12,9 @@ use rumqttc::mqttbytes::{Error, Protocol, QoS, valid_filter, valid_topic};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
+use tokio_rustls::TlsAcceptor;
 
 /// Longest packet that is read.
 const LONGEST_PACKET: usize = 64 * 1024;
@@ -27,8 +28,16 @@ const WRITE_LIMIT: Duration = Duration::from_secs(10);
 const MOST_IN_FLIGHT: usize = 64;
 
 /// Serves a client until its session ends.
-pub async fn serve(stream: TcpStream, broker: Arc<Broker>) {
-    let _ = stream.set_nodelay(true);
+pub async fn serve(tcp: TcpStream, acceptor: Option<TlsAcceptor>, broker: Arc<Broker>) {
+    let accepted = timeout(CONNECT_LIMIT, Stream::accept(tcp, acceptor.as_ref())).await;
+    let (stream, client) = match accepted.unwrap_or(Err(TlsTrouble::Slow)) {
+        Ok(accepted) => accepted,
+        Err(trouble) => return broker.tell(ToGateway::HandshakeFailed { trouble }).await,
+    };
+    if acceptor.is_some() {
+        let resumed = client.resumed;
+        broker.tell(ToGateway::Handshake { resumed }).await;
+    }
     let mut wire = Wire {
         stream,
         unread: BytesMut::new(),
@@ -49,11 +58,12 @@ pub async fn serve(stream: TcpStream, broker: Arc<Broker>) {
         Err(cause) => return broker.tell(ToGateway::Refused { cause }).await,
     };
     let serial = connect.client_id;
-    let seat = broker.seat(&serial, generation);
+    let seat = broker.seat(&serial, generation, client.clone());
     broker
         .tell(ToGateway::Opened {
             serial: serial.clone(),
             generation,
+            client,
         })
         .await;
     let mut session = Session {
@@ -76,6 +86,7 @@ pub async fn serve(stream: TcpStream, broker: Arc<Broker>) {
             cause,
         })
         .await;
+    session.wire.stream.close().await;
 }
 
 /// Decides about a CONNECT and, if it isn't let in, says so.
@@ -94,7 +105,7 @@ async fn admit(wire: &mut Wire, connect: &Connect, broker: &Broker) -> Result<u6
     let checked = tokio::select! {
         checked = broker.check(id) => checked,
         // Who went away while waiting gets no session; the check itself is not called back.
-        () = wire.client_gone() => Err(Cause::Gone),
+        () = wire.stream.client_gone() => Err(Cause::Gone),
     };
     match checked {
         Ok(generation) => Ok(generation),
@@ -112,27 +123,14 @@ async fn admit(wire: &mut Wire, connect: &Connect, broker: &Broker) -> Result<u6
 
 /// The connection, packet by packet.
 struct Wire {
-    stream: TcpStream,
+    stream: Stream,
     /// Holds memory only while part of a packet is there.
     unread: BytesMut,
 }
 
 impl Wire {
-    /// Waits for bytes and adds them to what is unread.
     async fn fill(&mut self) -> io::Result<()> {
-        loop {
-            self.stream.readable().await?;
-            let mut block = [0; 4096];
-            match self.stream.try_read(&mut block) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(length) => {
-                    self.unread.extend_from_slice(&block[..length]);
-                    return Ok(());
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
-            }
-        }
+        self.stream.fill(&mut self.unread).await
     }
 
     /// The next whole packet that is there already.
@@ -167,16 +165,8 @@ impl Wire {
         }
     }
 
-    /// Returns when the client has closed the connection; never if it has sent something before that.
-    async fn client_gone(&self) {
-        let mut byte = [0];
-        if let Ok(1) = self.stream.peek(&mut byte).await {
-            std::future::pending::<()>().await;
-        }
-    }
-
     async fn send(&mut self, bytes: &[u8]) -> Result<(), Cause> {
-        match timeout(WRITE_LIMIT, self.stream.write_all(bytes)).await {
+        match timeout(WRITE_LIMIT, self.stream.send(bytes)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(Cause::Gone),
             Err(_) => Err(Cause::Stuck),

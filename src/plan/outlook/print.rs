@@ -3,6 +3,7 @@
 use super::{Arriving, MarkRoom, Outlook, Phase, undo_of};
 use crate::plan::fault::{Disconnect, FaultKind, How, TriggerKind, Way};
 use crate::plan::quantity::{count, duration, moment, rate};
+use crate::plan::target::LabTls;
 use crate::retry::{Backoff, Retry};
 use std::fmt::{self, Display, Formatter};
 
@@ -66,8 +67,13 @@ impl Outlook<'_> {
             };
             writeln!(
                 out,
-                "  the run starts the lab: {} shards, {database}, {defects}",
-                lab.shards
+                "  the run starts the lab: {} shards{}, {database}, {defects}",
+                lab.shards,
+                match lab.tls {
+                    LabTls::Off => "",
+                    LabTls::Server => " with TLS",
+                    LabTls::Mutual => " with mutual TLS",
+                }
             )?;
         }
         Ok(())
