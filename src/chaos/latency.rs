@@ -2,7 +2,8 @@
 
 use super::process::Identity;
 use super::proxy::client::ProxyClient;
-use super::proxy::wire::SetLatency;
+use super::proxy::toxics::{self, Kind};
+use super::proxy::wire::SetFault;
 use super::state::StateDirectory;
 use super::undo::Standing;
 use crate::plan::fault::Way;
@@ -40,8 +41,10 @@ pub struct RemoveLatency {
 /// A latency that is ready to be set.
 pub(super) struct Latency {
     proxy: ProxyClient,
-    order: SetLatency,
+    order: SetFault,
     before: Duration,
+    /// The delay with all of its jitter, one way.
+    longest: Duration,
     /// A canary that takes this long proves the delay.
     delayed: Duration,
     undo: RemoveLatency,
@@ -67,11 +70,14 @@ impl Latency {
         } else {
             wanted.add
         };
-        let order = SetLatency {
+        let order = SetFault {
             id: wanted.id.clone(),
-            add_us: micros(wanted.add),
-            jitter_us: micros(wanted.jitter),
+            kind: Kind::Latency(toxics::Latency {
+                latency_us: micros(wanted.add),
+                jitter_us: micros(wanted.jitter),
+            }),
             way: wanted.way,
+            toxicity: 1.0,
             for_ms: Some(micros(wanted.lasts + DEADLINE_GRACE) / 1000),
             seed: wanted.seed,
         };
@@ -86,6 +92,7 @@ impl Latency {
             proxy: proxy.clone(),
             order,
             before,
+            longest: wanted.add + wanted.jitter,
             delayed,
             undo,
         })
@@ -97,7 +104,7 @@ impl Latency {
 
     pub(super) async fn inject(&self) -> Result<(), String> {
         self.proxy
-            .set_latency(&self.undo.link, &self.order)
+            .set_fault(&self.undo.link, &self.order)
             .await
             .map_err(|error| error.to_string())
     }
@@ -105,8 +112,7 @@ impl Latency {
     /// A canary through the link takes as much longer as the fault says, at least.
     pub(super) async fn observe(&self) -> Result<String, String> {
         let end = Instant::now() + OBSERVE_WITHIN;
-        let limit =
-            CANARY_LIMIT + Duration::from_micros(2 * (self.order.add_us + self.order.jitter_us));
+        let limit = CANARY_LIMIT + 2 * self.longest;
         loop {
             let during = readings(&self.proxy, &self.undo.link, limit).await?[READINGS / 2];
             let seen = format!(
@@ -136,7 +142,7 @@ impl RemoveLatency {
             )));
         };
         let links = proxy.links().await.map_err(|error| error.to_string())?;
-        let faults: Vec<_> = links.iter().flat_map(|link| &link.latencies).collect();
+        let faults: Vec<_> = links.iter().flat_map(|link| &link.faults).collect();
         if faults.iter().any(|fault| fault.id == self.id) {
             return Ok(Standing::Stands(format!(
                 "{} still delays {}",
@@ -146,7 +152,7 @@ impl RemoveLatency {
         let others = links
             .iter()
             .filter(|link| link.address.name == self.link)
-            .any(|link| !link.latencies.is_empty());
+            .any(|link| !link.faults.is_empty());
         if others {
             return Ok(Standing::Healed(format!(
                 "{} is free of it; other faults still delay it",

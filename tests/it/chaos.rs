@@ -1,10 +1,10 @@
 //! Faults done and undone: the proxy as a process, the journal, kills, healing after a death.
 
 mod death;
-mod delay_line;
 mod healing;
 mod journal;
 mod lab;
 mod life;
+mod pipeline;
 mod proxy;
 mod stage;

@@ -1,11 +1,13 @@
-//! One connection carried: two ways, each with its delay line, in one task.
+//! One connection carried: two ways, each with its pipeline, in one task.
 //!
 //! An idle connection holds no buffer: bytes are read into the thread's scratch space and kept only if they can't leave at once.
 //! A peer that doesn't read stops the reading from the other side, and nothing else: the chain is changed without asking here.
 
-use super::chain::{Chain, Direction};
-use super::delay_line::{DelayLine, End, Next};
-use super::link::Counters;
+use super::chain::{Chain, CutBy, Direction};
+use super::counters::Counters;
+use super::pipeline::{Fate, Pipeline};
+use super::queue::End;
+use super::sniff;
 use bytes::Bytes;
 use socket2::SockRef;
 use std::cell::RefCell;
@@ -18,6 +20,7 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// Read at once; also what is held for a peer that does not read.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -27,6 +30,8 @@ const DELAYED_BYTES: usize = 16 * 1024 * 1024;
 const PROCESS_BYTES: usize = 128 * 1024 * 1024;
 /// Chunks moved before other connections of the thread get their turn.
 const TURNS: usize = 16;
+/// How long a connection that a toxic closed is drained: closing it with bytes unread would turn the FIN into an RST.
+const DRAIN: Duration = Duration::from_secs(1);
 
 static HELD_BYTES: AtomicUsize = AtomicUsize::new(0);
 
@@ -36,22 +41,29 @@ thread_local! {
 
 /// A connection between a client and the link's target.
 pub(super) struct Connection {
-    /// Number within the link; part of what the jitter is drawn from.
+    /// Number within the link; part of what is drawn for it.
     pub(super) number: u64,
     pub(super) client: TcpStream,
     pub(super) target: TcpStream,
     pub(super) chain: watch::Receiver<Arc<Chain>>,
+    /// Ends with FIN when it is cancelled.
+    pub(super) stop: CancellationToken,
     pub(super) counters: Arc<Counters>,
 }
 
 /// One way of it.
 struct Pipe {
     direction: Direction,
-    line: DelayLine,
+    pipeline: Pipeline,
+    /// Of the pipeline, as `HELD_BYTES` knows it.
+    counted_bytes: usize,
     /// The receiving socket takes nothing at the moment.
     blocked: bool,
     /// The end has been passed on.
     closed: bool,
+    /// Protocol level of MQTT, read from the first bytes to the target; 0 for anything else.
+    mqtt_level: u8,
+    begun: bool,
 }
 
 /// What a round of moving bytes came to.
@@ -64,29 +76,38 @@ enum Moved {
     ReceiverReset,
     /// An RST is due: the connection ends.
     Reset,
+    /// Everything that may leave has left: the connection is closed.
+    Close,
 }
 
 impl Connection {
-    /// Carries until both ways have ended or one side resets.
+    /// Carries until both ways have ended, one side resets, or a toxic ends it.
     pub(super) async fn run(mut self) {
-        let mut out = Pipe::new(Direction::ToTarget);
-        let mut back = Pipe::new(Direction::ToClient);
+        let mut out = Pipe::new(Direction::ToTarget, self.number);
+        let mut back = Pipe::new(Direction::ToClient, self.number);
+        let mut cut = self.refit(&mut out, &mut back);
         loop {
             let first = out.advance(&self, &self.client, &self.target);
             let second = back.advance(&self, &self.target, &self.client);
             let now = Instant::now();
+            if let Some((_, by)) = cut.filter(|(at, _)| *at <= now) {
+                return self.cut(by, out.mqtt_level).await;
+            }
             if matches!(first, Moved::Reset) || matches!(second, Moved::Reset) {
                 return self.reset();
             }
+            if matches!(first, Moved::Close) || matches!(second, Moved::Close) {
+                return self.close().await;
+            }
             if matches!(first, Moved::ReceiverReset) {
-                back.line.end(now, End::Reset);
+                back.pipeline.end(now, End::Reset);
             }
             if matches!(second, Moved::ReceiverReset) {
-                out.line.end(now, End::Reset);
+                out.pipeline.end(now, End::Reset);
             }
             let resets = [&out, &back]
                 .iter()
-                .any(|pipe| pipe.line.ended() == Some(End::Reset));
+                .any(|pipe| pipe.pipeline.arrived_end() == Some(End::Reset));
             if out.closed && back.closed && !resets {
                 return;
             }
@@ -94,15 +115,28 @@ impl Connection {
                 tokio::task::yield_now().await;
                 continue;
             };
-            let until = one.into_iter().chain(two).min();
-            if !self.wait(&mut out, &mut back, until).await {
-                return;
+            let cut_at = cut.map(|(at, _)| at);
+            let until = one.into_iter().chain(two).chain(cut_at).min();
+            match self.wait(&mut out, &mut back, until).await {
+                Woken::Gone => return self.close().await,
+                Woken::Changed => cut = self.refit(&mut out, &mut back),
+                Woken::Ready => {}
             }
         }
     }
 
-    /// Waits until something may have changed; false if the link is gone.
-    async fn wait(&mut self, out: &mut Pipe, back: &mut Pipe, until: Option<Instant>) -> bool {
+    /// Takes the chain over as it is; gives the connection's own cut.
+    fn refit(&mut self, out: &mut Pipe, back: &mut Pipe) -> Option<(Instant, CutBy)> {
+        let chain = Arc::clone(&self.chain.borrow_and_update());
+        let now = Instant::now();
+        for pipe in [out, back] {
+            pipe.pipeline.refit(&chain, now);
+        }
+        chain.cut_of(self.number)
+    }
+
+    /// Waits until something may have changed.
+    async fn wait(&mut self, out: &mut Pipe, back: &mut Pipe, until: Option<Instant>) -> Woken {
         let alarm = async {
             match until {
                 Some(until) => tokio::time::sleep_until(until).await,
@@ -112,12 +146,28 @@ impl Connection {
         let at_client = readiness(&self.client, out, back);
         let at_target = readiness(&self.target, back, out);
         tokio::select! {
-            reset = at_client => if reset { out.line.end(Instant::now(), End::Reset) },
-            reset = at_target => if reset { back.line.end(Instant::now(), End::Reset) },
+            reset = at_client => if reset { out.pipeline.end(Instant::now(), End::Reset) },
+            reset = at_target => if reset { back.pipeline.end(Instant::now(), End::Reset) },
             () = alarm => {}
-            changed = self.chain.changed() => return changed.is_ok(),
+            () = self.stop.cancelled() => return Woken::Gone,
+            changed = self.chain.changed() => return if changed.is_ok() { Woken::Changed } else { Woken::Gone },
         }
-        true
+        Woken::Ready
+    }
+
+    async fn cut(self, by: CutBy, mqtt_level: u8) {
+        self.counters.cut();
+        match by {
+            CutBy::Reset => self.reset(),
+            CutBy::Close => self.close().await,
+            CutBy::Disconnect(reason) => {
+                if mqtt_level == sniff::MQTT_5 {
+                    // A client that has no room for four bytes learns of its end by the FIN.
+                    let _ = self.client.try_write(&sniff::disconnect(reason));
+                }
+                self.close().await;
+            }
+        }
     }
 
     fn reset(self) {
@@ -126,11 +176,46 @@ impl Connection {
             let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
         }
     }
+
+    /// FIN to both sides.
+    async fn close(self) {
+        for socket in [&self.client, &self.target] {
+            // Fails only if the peer is gone, which comes to the same.
+            let _ = SockRef::from(socket).shutdown(Shutdown::Write);
+        }
+        let drained = async { tokio::join!(drain(&self.client), drain(&self.target)) };
+        // Whoever does not close within this time gets an RST for what it still sends.
+        let _ = tokio::time::timeout(DRAIN, drained).await;
+    }
+}
+
+/// Why a wait ended.
+enum Woken {
+    Ready,
+    /// The chain has changed.
+    Changed,
+    /// The link is gone or was switched off.
+    Gone,
+}
+
+/// Reads and throws away until the peer ends.
+async fn drain(socket: &TcpStream) {
+    loop {
+        if socket.readable().await.is_err() {
+            return;
+        }
+        let read = SCRATCH.with_borrow_mut(|scratch| socket.try_read(scratch));
+        match read {
+            Ok(0) => return,
+            Err(error) if error.kind() != ErrorKind::WouldBlock => return,
+            _ => {}
+        }
+    }
 }
 
 /// Waits for what the two ways need of a socket: `reads` takes from it, `writes` gives to it. True if its peer has reset it.
 async fn readiness(socket: &TcpStream, reads: &Pipe, writes: &Pipe) -> bool {
-    if reads.line.ended() == Some(End::Reset) {
+    if reads.pipeline.arrived_end() == Some(End::Reset) {
         return std::future::pending().await;
     }
     let mut interest = Interest::ERROR;
@@ -147,33 +232,43 @@ async fn readiness(socket: &TcpStream, reads: &Pipe, writes: &Pipe) -> bool {
 }
 
 impl Pipe {
-    fn new(direction: Direction) -> Pipe {
+    fn new(direction: Direction, connection: u64) -> Pipe {
         Pipe {
             direction,
-            line: DelayLine::default(),
+            pipeline: Pipeline::new(direction, connection),
+            counted_bytes: 0,
             blocked: false,
             closed: false,
+            mqtt_level: 0,
+            begun: false,
         }
     }
 
     fn wants_to_read(&self) -> bool {
-        let room = if self.blocked || HELD_BYTES.load(Ordering::Relaxed) > PROCESS_BYTES {
-            CHUNK_BYTES
-        } else {
-            DELAYED_BYTES
-        };
-        self.line.ended().is_none() && self.line.held_bytes() < room
+        let narrow = self.blocked
+            || !self.pipeline.delays()
+            || HELD_BYTES.load(Ordering::Relaxed) > PROCESS_BYTES;
+        let room = if narrow { CHUNK_BYTES } else { DELAYED_BYTES };
+        self.pipeline.arrived_end().is_none() && self.pipeline.held_bytes() < room
     }
 
     /// Moves what can be moved without waiting.
     fn advance(&mut self, connection: &Connection, from: &TcpStream, to: &TcpStream) -> Moved {
-        let chain = Arc::clone(&connection.chain.borrow());
+        let moved = self.turns(connection, from, to);
+        let held = self.pipeline.held_bytes();
+        HELD_BYTES.fetch_add(held, Ordering::Relaxed);
+        HELD_BYTES.fetch_sub(self.counted_bytes, Ordering::Relaxed);
+        self.counted_bytes = held;
+        moved
+    }
+
+    fn turns(&mut self, connection: &Connection, from: &TcpStream, to: &TcpStream) -> Moved {
         for _ in 0..TURNS {
-            let delivered = self.deliver(connection, &chain, to);
+            let delivered = self.deliver(connection, to);
             if !matches!(delivered, Moved::Wait(_)) {
                 return delivered;
             }
-            if !self.wants_to_read() || !self.read(connection, &chain, from, to) {
+            if !self.wants_to_read() || !self.read(connection, from, to) {
                 return delivered;
             }
         }
@@ -181,91 +276,84 @@ impl Pipe {
     }
 
     /// Sends what is due.
-    fn deliver(&mut self, connection: &Connection, chain: &Chain, to: &TcpStream) -> Moved {
-        let delay = |chunk| chain.delay(self.direction, connection.number, chunk);
+    fn deliver(&mut self, connection: &Connection, to: &TcpStream) -> Moved {
         self.blocked = false;
-        loop {
-            match self.line.next(Instant::now(), delay) {
-                Next::Nothing => return Moved::Wait(None),
-                Next::At(due) => return Moved::Wait(Some(due)),
-                Next::End(End::Reset) => return Moved::Reset,
-                Next::End(End::Finished) => {
-                    if !self.closed {
-                        self.closed = true;
-                        // Fails only if the peer is gone, which the other way notices.
-                        let _ = SockRef::from(to).shutdown(Shutdown::Write);
-                    }
-                    return Moved::Wait(None);
+        let wake = self.pipeline.advance(Instant::now());
+        if self.pipeline.fate() == Fate::Resets {
+            return Moved::Reset;
+        }
+        while let Some(bytes) = self.pipeline.ready() {
+            match to.try_write(bytes) {
+                Ok(written) => {
+                    self.pipeline.delivered(written);
+                    connection.counters.carried(self.direction, written);
                 }
-                Next::Bytes(bytes) => match to.try_write(&bytes) {
-                    Ok(written) => {
-                        self.line.sent(written);
-                        HELD_BYTES.fetch_sub(written, Ordering::Relaxed);
-                        connection.counters.carried(self.direction, written);
-                    }
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        self.blocked = true;
-                        return Moved::Wait(self.line.reset_at(delay));
-                    }
-                    Err(_) => {
-                        self.give_up();
-                        return Moved::ReceiverReset;
-                    }
-                },
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.blocked = true;
+                    return Moved::Wait(wake);
+                }
+                Err(_) => {
+                    self.pipeline.give_up(Instant::now());
+                    self.closed = true;
+                    return Moved::ReceiverReset;
+                }
             }
         }
+        if self.pipeline.fate() == Fate::Closes {
+            return Moved::Close;
+        }
+        if self.pipeline.is_finished() && !self.closed {
+            self.closed = true;
+            // Fails only if the peer is gone, which the other way notices.
+            let _ = SockRef::from(to).shutdown(Shutdown::Write);
+        }
+        Moved::Wait(wake)
     }
 
     /// Reads one chunk, and passes it on at once if nothing stands in its way. False if there was nothing to read.
-    fn read(
-        &mut self,
-        connection: &Connection,
-        chain: &Chain,
-        from: &TcpStream,
-        to: &TcpStream,
-    ) -> bool {
+    fn read(&mut self, connection: &Connection, from: &TcpStream, to: &TcpStream) -> bool {
         SCRATCH.with_borrow_mut(|scratch| match from.try_read(scratch) {
             Ok(0) => {
-                self.line.end(Instant::now(), End::Finished);
+                self.pipeline.end(Instant::now(), End::Finished);
                 true
             }
             Ok(read) => {
-                let delayed = chain.delays(self.direction);
-                let direct = !delayed && self.line.held_bytes() == 0;
-                let sent = if direct {
+                self.look_at(&scratch[..read]);
+                let sent = if self.pipeline.is_clear() {
                     to.try_write(&scratch[..read]).unwrap_or(0)
                 } else {
                     0
                 };
                 connection.counters.carried(self.direction, sent);
                 if sent < read {
-                    connection.counters.held(delayed);
-                    HELD_BYTES.fetch_add(read - sent, Ordering::Relaxed);
-                    self.line
-                        .push(Instant::now(), Bytes::copy_from_slice(&scratch[sent..read]));
+                    connection.counters.held(self.pipeline.has_toxics());
+                    let rest = Bytes::copy_from_slice(&scratch[sent..read]);
+                    self.pipeline.push(Instant::now(), rest);
                 }
                 true
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => false,
             Err(error) if error.kind() == ErrorKind::Interrupted => true,
             Err(_) => {
-                self.line.end(Instant::now(), End::Reset);
+                self.pipeline.end(Instant::now(), End::Reset);
                 true
             }
         })
     }
 
-    /// Nothing more can be delivered: the receiver has gone.
-    fn give_up(&mut self) {
-        HELD_BYTES.fetch_sub(self.line.held_bytes(), Ordering::Relaxed);
-        self.line = DelayLine::default();
-        self.line.end(Instant::now(), End::Finished);
-        self.closed = true;
+    /// The first bytes of a client tell whether it speaks MQTT.
+    fn look_at(&mut self, bytes: &[u8]) {
+        if !self.begun {
+            self.begun = true;
+            if self.direction == Direction::ToTarget {
+                self.mqtt_level = sniff::mqtt_level(bytes);
+            }
+        }
     }
 }
 
 impl Drop for Pipe {
     fn drop(&mut self) {
-        HELD_BYTES.fetch_sub(self.line.held_bytes(), Ordering::Relaxed);
+        HELD_BYTES.fetch_sub(self.counted_bytes, Ordering::Relaxed);
     }
 }

@@ -1,28 +1,28 @@
-//! The faults in force on a link. Overlapping delays add; each ends by itself.
+//! The toxics in force on a link, in the order in which they came, and the connections that are cut. All connections of the link
+//! share it, those that stand as well as new ones.
 
-use crate::dice::Dice;
-use crate::plan::fault::Way;
-use std::time::Duration;
+use super::toxics::{Draws, Kind};
+use std::sync::Arc;
 use tokio::time::Instant;
 
 /// Everything that acts on a link at a moment.
 #[derive(Debug, Clone, Default)]
 pub struct Chain {
-    latencies: Vec<Latency>,
+    toxics: Vec<Arc<Toxic>>,
+    cuts: Vec<Arc<Cut>>,
 }
 
-/// A delay of everything that is sent.
-#[derive(Debug, Clone)]
-pub struct Latency {
-    /// Unique in the process; whoever set it removes it by this name.
+/// A fault on one way of a link's connections, or on both.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Toxic {
+    /// Unique in the chain; whoever set it removes it by this name.
     pub id: String,
-    pub add: Duration,
-    /// Each chunk is delayed by `add` ± up to this, uniformly.
-    pub jitter: Duration,
-    pub way: Way,
+    pub ways: Ways,
+    /// The share of the connections that it acts on, 0 to 1; which ones is drawn from the seed.
+    pub toxicity: f64,
+    pub kind: Kind,
     /// Ends by itself here, even if nobody comes back to remove it.
     pub until: Option<Instant>,
-    /// The stream of the jitter's draws.
     pub seed: u64,
 }
 
@@ -33,68 +33,156 @@ pub enum Direction {
     ToClient,
 }
 
+/// The ways that a toxic acts on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ways {
+    pub to_target: bool,
+    pub to_client: bool,
+}
+
+/// The end of chosen connections.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    pub id: String,
+    pub by: CutBy,
+    /// Number of the connection and when it ends, sorted by number.
+    pub victims: Vec<(u64, Instant)>,
+}
+
+/// How a connection is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CutBy {
+    /// RST to both sides.
+    Reset,
+    /// FIN to both sides.
+    Close,
+    /// MQTT 5: DISCONNECT with this reason code to the client, then FIN; other connections get FIN alone.
+    Disconnect(u8),
+}
+
 impl Chain {
-    /// Sets a latency; one of the same id is replaced.
-    pub fn set(&mut self, latency: Latency) {
-        self.remove(&latency.id);
-        self.latencies.push(latency);
+    /// Sets a toxic; one of the same id is replaced in its place, a new one goes to the end.
+    pub fn set(&mut self, toxic: Toxic) {
+        let toxic = Arc::new(toxic);
+        match self.toxics.iter_mut().find(|old| old.id == toxic.id) {
+            Some(old) => *old = toxic,
+            None => self.toxics.push(toxic),
+        }
     }
 
-    /// Takes a fault away; false if there was none of this id.
+    /// Takes a toxic away; false if there was none of this id.
     pub fn remove(&mut self, id: &str) -> bool {
-        let before = self.latencies.len();
-        self.latencies.retain(|latency| latency.id != id);
-        self.latencies.len() < before
+        let before = self.toxics.len();
+        self.toxics.retain(|toxic| toxic.id != id);
+        self.toxics.len() < before
     }
 
     /// Takes away what has reached its end; false if nothing had.
     pub fn expire(&mut self, now: Instant) -> bool {
-        let before = self.latencies.len();
-        self.latencies
-            .retain(|latency| latency.until.is_none_or(|until| until > now));
-        self.latencies.len() < before
+        let before = self.toxics.len();
+        self.toxics
+            .retain(|toxic| toxic.until.is_none_or(|until| until > now));
+        self.toxics.len() < before
     }
 
     /// What is in force, in the order in which it was set.
     #[must_use]
-    pub fn latencies(&self) -> &[Latency] {
-        &self.latencies
+    pub fn toxics(&self) -> &[Arc<Toxic>] {
+        &self.toxics
     }
 
-    /// Whether anything delays this way.
-    #[must_use]
-    pub fn delays(&self, direction: Direction) -> bool {
-        self.latencies
-            .iter()
-            .any(|latency| latency.acts_on(direction))
+    /// Cuts connections; what was cut by an earlier one is forgotten, since it is gone or will be.
+    pub fn cut(&mut self, cut: Cut, now: Instant) {
+        self.cuts
+            .retain(|old| old.victims.iter().any(|(_, at)| *at >= now));
+        self.cuts.push(Arc::new(cut));
     }
 
-    /// How long chunk `chunk` of connection `connection` is held. A pure function, so that a change of the chain applies to
-    /// what is already held: it leaves at its arrival plus the delay in force.
+    /// When and how a connection is cut, if it is.
     #[must_use]
-    pub fn delay(&self, direction: Direction, connection: u64, chunk: u64) -> Duration {
-        self.latencies
+    pub fn cut_of(&self, connection: u64) -> Option<(Instant, CutBy)> {
+        self.cuts
             .iter()
-            .filter(|latency| latency.acts_on(direction))
-            .map(|latency| latency.draw(connection, chunk))
-            .sum()
+            .filter_map(|cut| {
+                let row = cut
+                    .victims
+                    .binary_search_by_key(&connection, |(number, _)| *number)
+                    .ok()?;
+                Some((cut.victims[row].1, cut.by))
+            })
+            .min_by_key(|(at, _)| *at)
+    }
+
+    /// Whether a new connection of this number is refused; `None` if every one is.
+    #[must_use]
+    pub fn refuses(&self, connection: u64) -> bool {
+        self.refusals().any(|toxic| toxic.acts_on(connection))
+    }
+
+    /// Whether every new connection is refused.
+    #[must_use]
+    pub fn refuses_all(&self) -> bool {
+        self.refusals().any(|toxic| toxic.toxicity >= 1.0)
+    }
+
+    fn refusals(&self) -> impl Iterator<Item = &Arc<Toxic>> {
+        self.toxics
+            .iter()
+            .filter(|toxic| toxic.kind == Kind::Refuse)
     }
 }
 
-impl Latency {
-    fn acts_on(&self, direction: Direction) -> bool {
-        match self.way {
-            Way::Requests => direction == Direction::ToTarget,
-            Way::Answers => direction == Direction::ToClient,
-            Way::Both => true,
+impl Toxic {
+    /// Whether it acts on this connection at all: a pure draw, so it stays as it is for as long as the connection lives.
+    #[must_use]
+    pub fn acts_on(&self, connection: u64) -> bool {
+        self.toxicity >= 1.0 || self.draws(connection).dice(0).fraction() < self.toxicity
+    }
+
+    /// Where its draws on a connection come from.
+    #[must_use]
+    pub fn draws(&self, connection: u64) -> Draws {
+        Draws {
+            seed: self.seed,
+            connection,
+        }
+    }
+}
+
+impl Ways {
+    /// Both.
+    pub const BOTH: Ways = Ways {
+        to_target: true,
+        to_client: true,
+    };
+
+    /// Only this one.
+    #[must_use]
+    pub fn only(direction: Direction) -> Ways {
+        Ways {
+            to_target: direction == Direction::ToTarget,
+            to_client: direction == Direction::ToClient,
         }
     }
 
-    fn draw(&self, connection: u64, chunk: u64) -> Duration {
-        if self.jitter.is_zero() {
-            return self.add;
+    /// Whether `direction` is one of them.
+    #[must_use]
+    pub fn hold(self, direction: Direction) -> bool {
+        match direction {
+            Direction::ToTarget => self.to_target,
+            Direction::ToClient => self.to_client,
         }
-        let low = self.add.saturating_sub(self.jitter);
-        Dice::named(self.seed, connection, chunk).between(low, self.add + self.jitter)
+    }
+}
+
+impl From<crate::plan::fault::Way> for Ways {
+    fn from(way: crate::plan::fault::Way) -> Ways {
+        use crate::plan::fault::Way;
+        match way {
+            Way::Requests => Ways::only(Direction::ToTarget),
+            Way::Answers => Ways::only(Direction::ToClient),
+            Way::Both => Ways::BOTH,
+        }
     }
 }

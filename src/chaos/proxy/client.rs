@@ -1,6 +1,8 @@
 //! Speaks to the control port of a proxy, and finds the proxies that are running.
 
-use super::wire::{CanaryReading, LinkState, PREFIX, Registration, Removed, SetLatency};
+use super::wire::{
+    CanaryReading, CutAnswer, CutConnections, LinkState, PREFIX, Registration, Removed, SetFault,
+};
 use crate::chaos::process::Identity;
 use crate::chaos::state::{self, StateDirectory, StateError};
 use crate::event::Outcome;
@@ -117,15 +119,25 @@ impl ProxyClient {
             .await
     }
 
-    /// Sets a latency on a link.
+    /// Sets a fault on a link.
     ///
     /// # Errors
     /// If it does not answer or has no such link.
-    pub async fn set_latency(&self, link: &str, latency: &SetLatency) -> Result<(), ClientError> {
-        let path = format!("/links/{}/latency", segment(link));
-        self.send(reqwest::Method::PUT, &path, Some(latency), TIMEOUT)
+    pub async fn set_fault(&self, link: &str, fault: &SetFault) -> Result<(), ClientError> {
+        let path = format!("/links/{}/faults", segment(link));
+        self.send(reqwest::Method::PUT, &path, Some(fault), TIMEOUT)
             .await
             .map(drop)
+    }
+
+    /// Cuts a share of the connections that a link carries now.
+    ///
+    /// # Errors
+    /// If it does not answer or has no such link.
+    pub async fn cut(&self, link: &str, cut: &CutConnections) -> Result<CutAnswer, ClientError> {
+        let path = format!("/links/{}/cut", segment(link));
+        self.ask(reqwest::Method::POST, &path, Some(cut), TIMEOUT)
+            .await
     }
 
     /// Removes a fault; false if there was none of this id.

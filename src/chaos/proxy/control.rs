@@ -1,8 +1,9 @@
 //! The control port: our own requests, each with the token. None of them waits for a connection of a link.
 
-use super::chain::Latency;
+use super::chain::Toxic;
 use super::link::Link;
-use super::wire::{CanaryReading, LinkState, PREFIX, Removed, SetLatency};
+use super::links::Links;
+use super::wire::{CanaryReading, CutAnswer, CutConnections, LinkState, PREFIX, Removed, SetFault};
 use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
@@ -20,7 +21,7 @@ const CANARY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What the control port acts on.
 pub(super) struct Control {
-    pub(super) links: Vec<Arc<Link>>,
+    pub(super) links: Arc<Links>,
     pub(super) echo: SocketAddr,
     pub(super) token: String,
     pub(super) stop: Arc<Notify>,
@@ -33,7 +34,8 @@ pub(super) fn router(control: Control) -> Router {
     let control = Arc::new(control);
     let ours = Router::new()
         .route("/links", get(list))
-        .route("/links/{link}/latency", put(set_latency))
+        .route("/links/{link}/faults", put(set_fault))
+        .route("/links/{link}/cut", post(cut))
         .route("/links/{link}/canary", post(canary))
         .route("/faults/{id}", delete(remove))
         .route("/stop", post(stop))
@@ -61,25 +63,43 @@ async fn authorise(State(control): State<Arc<Control>>, request: Request, next: 
 }
 
 async fn list(State(control): State<Arc<Control>>) -> Json<Vec<LinkState>> {
-    Json(control.links.iter().map(|link| link.state()).collect())
+    Json(
+        control
+            .links
+            .all()
+            .iter()
+            .map(|link| link.state())
+            .collect(),
+    )
 }
 
-async fn set_latency(
+async fn set_fault(
     State(control): State<Arc<Control>>,
     Path(link): Path<String>,
-    Json(order): Json<SetLatency>,
+    Json(order): Json<SetFault>,
 ) -> Result<StatusCode, Refusal> {
-    control.link(&link)?.set(Latency {
+    control.link(&link)?.set(Toxic {
         id: order.id,
-        add: Duration::from_micros(order.add_us),
-        jitter: Duration::from_micros(order.jitter_us),
-        way: order.way,
+        ways: order.way.into(),
+        toxicity: order.toxicity,
+        kind: order.kind,
         until: order
             .for_ms
             .map(|time| Instant::now() + Duration::from_millis(time)),
         seed: order.seed,
     });
     Ok(StatusCode::NO_CONTENT)
+}
+
+async fn cut(
+    State(control): State<Arc<Control>>,
+    Path(link): Path<String>,
+    Json(order): Json<CutConnections>,
+) -> Result<Json<CutAnswer>, Refusal> {
+    let within = Duration::from_millis(order.within_ms);
+    let link = control.link(&link)?;
+    let (chosen, of) = link.cut(&order.id, order.share, within, order.by, order.seed);
+    Ok(Json(CutAnswer { chosen, of }))
 }
 
 async fn canary(
@@ -101,7 +121,8 @@ async fn canary(
 }
 
 async fn remove(State(control): State<Arc<Control>>, Path(id): Path<String>) -> Json<Removed> {
-    let removed = control.links.iter().filter(|link| link.remove(&id)).count();
+    let links = control.links.all();
+    let removed = links.iter().filter(|link| link.remove(&id)).count();
     Json(Removed {
         removed: removed > 0,
     })
@@ -113,15 +134,12 @@ async fn stop(State(control): State<Arc<Control>>) -> StatusCode {
 }
 
 impl Control {
-    fn link(&self, name: &str) -> Result<&Arc<Link>, Refusal> {
-        self.links
-            .iter()
-            .find(|link| link.address.name == name)
-            .ok_or_else(|| {
-                (
-                    StatusCode::NOT_FOUND,
-                    format!("no link is named `{name}` here"),
-                )
-            })
+    fn link(&self, name: &str) -> Result<Arc<Link>, Refusal> {
+        self.links.find(name).ok_or_else(|| {
+            (
+                StatusCode::NOT_FOUND,
+                format!("no link is named `{name}` here"),
+            )
+        })
     }
 }

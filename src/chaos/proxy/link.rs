@@ -1,117 +1,223 @@
-//! One link: listens, connects to its target for each client, counts.
+//! One link: listens, connects to its target for each client, counts. It can be switched off and on again, and be pointed elsewhere.
 
 use super::carry::Connection;
-use super::chain::{Chain, Direction, Latency};
-use super::wire::{LatencyState, LinkAddress, LinkState};
+use super::chain::{Chain, Cut, CutBy, Direction, Toxic};
+use super::counters::{Counters, Open};
+use super::wire::{FaultState, LinkAddress, LinkState};
+use crate::dice::Dice;
+use nix::sys::socket::{Backlog, listen};
 use socket2::SockRef;
+use std::collections::BTreeSet;
 use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::net::{Shutdown, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long accepting rests when the process is out of sockets.
 const ACCEPT_REST: Duration = Duration::from_millis(50);
+/// Keeps the choice of connections to cut apart from other draws under the same seed: "cut" in ASCII.
+const CUT_PURPOSE: u64 = 0x0063_7574;
 
 /// A named path to one address.
 pub(super) struct Link {
-    pub(super) address: LinkAddress,
+    pub(super) name: String,
     chain: watch::Sender<Arc<Chain>>,
     counters: Arc<Counters>,
+    place: Mutex<Place>,
+    /// Numbers of the connections that are carried now.
+    live: Mutex<BTreeSet<u64>>,
+    /// Number of the latest connection.
+    numbered: std::sync::atomic::AtomicU64,
 }
 
-/// What a link has carried.
-#[derive(Debug, Default)]
-pub(super) struct Counters {
-    open: AtomicU64,
-    accepted: AtomicU64,
-    refused: AtomicU64,
-    to_target_bytes: AtomicU64,
-    to_client_bytes: AtomicU64,
-    delayed_chunks: AtomicU64,
+/// Where a link listens and where it leads.
+struct Place {
+    listen: String,
+    to: String,
+    serving: Option<Serving>,
 }
 
-impl Counters {
-    pub(super) fn carried(&self, direction: Direction, bytes: usize) {
-        let count = match direction {
-            Direction::ToTarget => &self.to_target_bytes,
-            Direction::ToClient => &self.to_client_bytes,
-        };
-        count.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-
-    pub(super) fn held(&self, delayed: bool) {
-        self.delayed_chunks
-            .fetch_add(u64::from(delayed), Ordering::Relaxed);
-    }
+/// A link that is on.
+struct Serving {
+    stop: CancellationToken,
+    accepting: JoinHandle<()>,
 }
 
-/// Counts a connection as open for as long as it lives.
-struct Open(Arc<Counters>);
+/// Takes a connection off the list of those that live.
+struct Living {
+    link: Arc<Link>,
+    number: u64,
+}
 
-impl Drop for Open {
+impl Drop for Living {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
+        lock(&self.link.live).remove(&self.number);
     }
+}
+
+/// A panic while holding it leaves plain data behind, which is as good as ever.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Link {
-    /// Listens at the link's address.
-    pub(super) async fn open(mut address: LinkAddress) -> io::Result<(Arc<Link>, TcpListener)> {
-        let listener = TcpListener::bind(&address.listen).await?;
-        if address.listen.ends_with(":0") {
-            address.listen = listener.local_addr()?.to_string();
-        }
+    /// A link that is off.
+    pub(super) fn new(address: LinkAddress) -> Arc<Link> {
         let (chain, _) = watch::channel(Arc::new(Chain::default()));
-        Ok((
-            Arc::new(Link {
-                address,
-                chain,
-                counters: Arc::default(),
+        Arc::new(Link {
+            name: address.name,
+            chain,
+            counters: Arc::default(),
+            place: Mutex::new(Place {
+                listen: address.listen,
+                to: address.to,
+                serving: None,
             }),
-            listener,
-        ))
+            live: Mutex::default(),
+            numbered: std::sync::atomic::AtomicU64::new(0),
+        })
     }
 
-    /// Accepts for ever.
-    pub(super) async fn serve(self: Arc<Link>, listener: TcpListener) {
-        let mut number = 0;
-        loop {
-            let client = match listener.accept().await {
-                Ok((client, _)) => client,
-                Err(error) => {
-                    eprintln!(
-                        "link {}: a connection could not be accepted: {error}",
-                        self.address.name
-                    );
-                    tokio::time::sleep(ACCEPT_REST).await;
-                    continue;
-                }
-            };
-            number += 1;
-            self.counters.accepted.fetch_add(1, Ordering::Relaxed);
-            self.counters.open.fetch_add(1, Ordering::Relaxed);
-            let open = Open(Arc::clone(&self.counters));
-            tokio::spawn(Arc::clone(&self).connect(client, number, open));
+    /// Switches it on: from now on it listens, and its address is the real one.
+    ///
+    /// # Errors
+    /// If it can't listen there.
+    pub(super) async fn start(self: &Arc<Link>) -> io::Result<()> {
+        if self.is_on() {
+            return Ok(());
         }
+        let listener = TcpListener::bind(&self.address().listen).await?;
+        let stop = CancellationToken::new();
+        let mut place = lock(&self.place);
+        place.listen = listener.local_addr()?.to_string();
+        place.serving = Some(Serving {
+            stop: stop.clone(),
+            accepting: tokio::spawn(Arc::clone(self).serve(listener, stop)),
+        });
+        Ok(())
+    }
+
+    /// Switches it off: nobody listens any more when this returns, and every connection ends with FIN.
+    pub(super) async fn stop(&self) {
+        let serving = lock(&self.place).serving.take();
+        if let Some(Serving { stop, accepting }) = serving {
+            stop.cancel();
+            // It ends at once; one that panicked has ended, too.
+            let _ = accepting.await;
+        }
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        lock(&self.place).serving.is_some()
+    }
+
+    /// Where it listens and where it leads, now.
+    pub(super) fn address(&self) -> LinkAddress {
+        let place = lock(&self.place);
+        LinkAddress {
+            name: self.name.clone(),
+            listen: place.listen.clone(),
+            to: place.to.clone(),
+        }
+    }
+
+    /// Gives it another address; it must be off.
+    pub(super) fn move_to(&self, listen: String, to: String) {
+        let mut place = lock(&self.place);
+        place.listen = listen;
+        place.to = to;
+    }
+
+    /// Accepts until it is stopped. While every new connection is refused, the socket stays bound but does not listen: so the system
+    /// refuses, and nobody else can take the address.
+    async fn serve(self: Arc<Link>, listener: TcpListener, stop: CancellationToken) {
+        let mut chain = self.chain.subscribe();
+        let mut listening = true;
+        loop {
+            let refuses = chain.borrow_and_update().refuses_all();
+            if refuses == listening {
+                match self.listen_again(&listener, !refuses) {
+                    Ok(()) => listening = !refuses,
+                    Err(error) => {
+                        self.complain("can't be told to listen or to refuse", &error);
+                        tokio::time::sleep(ACCEPT_REST).await;
+                        continue;
+                    }
+                }
+            }
+            let accepted = tokio::select! {
+                () = stop.cancelled() => return,
+                changed = chain.changed() => match changed {
+                    Ok(()) => continue,
+                    Err(_) => return,
+                },
+                accepted = listener.accept(), if listening => accepted,
+            };
+            match accepted {
+                Ok((client, _)) => self.accepted(client, &stop),
+                Err(error) => {
+                    self.complain("a connection could not be accepted", &error);
+                    tokio::time::sleep(ACCEPT_REST).await;
+                }
+            }
+        }
+    }
+
+    fn listen_again(&self, listener: &TcpListener, listens: bool) -> io::Result<()> {
+        if listens {
+            return Ok(listen(listener, Backlog::MAXCONN)?);
+        }
+        // On Linux this ends listening and keeps the address.
+        SockRef::from(listener).shutdown(Shutdown::Read)
+    }
+
+    fn complain(&self, what: &str, error: &io::Error) {
+        eprintln!("link {}: {what}: {error}", self.name);
+    }
+
+    fn accepted(self: &Arc<Link>, client: TcpStream, stop: &CancellationToken) {
+        use std::sync::atomic::Ordering;
+        let number = self.numbered.fetch_add(1, Ordering::Relaxed) + 1;
+        self.counters.accepted();
+        if self.chain.borrow().refuses(number) {
+            self.counters.refused();
+            reset_on_close(&client);
+            return;
+        }
+        lock(&self.live).insert(number);
+        let living = Living {
+            link: Arc::clone(self),
+            number,
+        };
+        let open = self.counters.open();
+        tokio::spawn(Arc::clone(self).connect(client, living, open, stop.clone()));
     }
 
     /// Connects onward and carries. A target that refuses is shown to the client as an RST: that is the nearest to a refusal that
     /// is left once the connection is accepted.
-    async fn connect(self: Arc<Link>, client: TcpStream, number: u64, open: Open) {
-        match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(&self.address.to)).await {
+    async fn connect(
+        self: Arc<Link>,
+        client: TcpStream,
+        living: Living,
+        _open: Open,
+        stop: CancellationToken,
+    ) {
+        let to = self.address().to;
+        match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(&to)).await {
             Ok(Ok(target)) => {
-                self.carry(client, target, number, Arc::clone(&open.0))
-                    .await
+                let counters = Arc::clone(&self.counters);
+                self.carry(client, target, living.number, stop, counters)
+                    .await;
             }
             Ok(Err(_)) | Err(_) => {
-                self.counters.refused.fetch_add(1, Ordering::Relaxed);
-                // Fails only on a socket that is dead already.
-                let _ = SockRef::from(&client).set_linger(Some(Duration::ZERO));
+                self.counters.refused();
+                reset_on_close(&client);
             }
         }
     }
@@ -121,6 +227,7 @@ impl Link {
         client: TcpStream,
         target: TcpStream,
         number: u64,
+        stop: CancellationToken,
         counters: Arc<Counters>,
     ) {
         for socket in [&client, &target] {
@@ -133,6 +240,7 @@ impl Link {
             client,
             target,
             chain,
+            stop,
             counters,
         }
         .run()
@@ -147,16 +255,16 @@ impl Link {
         outside.set_nodelay(true)?;
         let target = TcpStream::connect(echo).await?;
         // Number 0 is no real connection's.
-        let carried = self.carry(inside, target, 0, Arc::default());
+        let carried = self.carry(inside, target, 0, CancellationToken::new(), Arc::default());
         tokio::select! {
             reading = super::canary::round_trip(outside) => reading,
             () = carried => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the canary's connection ended")),
         }
     }
 
-    /// Sets a latency, for existing and new connections.
-    pub(super) fn set(self: &Arc<Link>, latency: Latency) {
-        if let Some(until) = latency.until {
+    /// Sets a toxic, for existing and new connections.
+    pub(super) fn set(self: &Arc<Link>, toxic: Toxic) {
+        if let Some(until) = toxic.until {
             let link = Arc::clone(self);
             tokio::spawn(async move {
                 tokio::time::sleep_until(until).await;
@@ -164,7 +272,7 @@ impl Link {
             });
         }
         self.change(|chain| {
-            chain.set(latency);
+            chain.set(toxic);
             true
         });
     }
@@ -174,43 +282,81 @@ impl Link {
         self.change(|chain| chain.remove(id))
     }
 
+    /// Cuts `share` of the connections that live now, spread evenly over `within`: exactly the share, rounded to whole connections,
+    /// a choice without replacement under `seed`. Gives their number and how many lived.
+    pub(super) fn cut(
+        &self,
+        id: &str,
+        share: f64,
+        within: Duration,
+        by: CutBy,
+        seed: u64,
+    ) -> (usize, usize) {
+        let live: Vec<u64> = lock(&self.live).iter().copied().collect();
+        let count = (live.len() as f64 * share.clamp(0.0, 1.0)).round() as usize;
+        let mut order: Vec<(u64, u64)> = live
+            .iter()
+            .map(|number| (Dice::named(seed, CUT_PURPOSE, *number).bits(), *number))
+            .collect();
+        order.sort_unstable();
+        order.truncate(count);
+        let step = within
+            .checked_div(u32::try_from(count).unwrap_or(u32::MAX))
+            .unwrap_or_default();
+        let now = Instant::now();
+        let mut victims: Vec<(u64, Instant)> = order
+            .iter()
+            .zip(0..)
+            .map(|((_, number), place)| (*number, now + step * place))
+            .collect();
+        victims.sort_unstable();
+        let cut = Cut {
+            id: id.to_owned(),
+            by,
+            victims,
+        };
+        self.change(|chain| {
+            chain.cut(cut, now);
+            true
+        });
+        (count, live.len())
+    }
+
     fn change(&self, change: impl FnOnce(&mut Chain) -> bool) -> bool {
         self.chain
             .send_if_modified(|chain| change(Arc::make_mut(chain)))
     }
 
+    /// What it has carried, by way.
+    pub(super) fn carried_bytes(&self, direction: Direction) -> u64 {
+        self.counters.bytes(direction)
+    }
+
     /// The link and its numbers now.
     pub(super) fn state(&self) -> LinkState {
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let now = Instant::now();
-        LinkState {
-            address: self.address.clone(),
-            open: read(&self.counters.open),
-            accepted: read(&self.counters.accepted),
-            refused: read(&self.counters.refused),
-            to_target_bytes: read(&self.counters.to_target_bytes),
-            to_client_bytes: read(&self.counters.to_client_bytes),
-            delayed_chunks: read(&self.counters.delayed_chunks),
-            latencies: self
-                .chain
-                .borrow()
-                .latencies()
-                .iter()
-                .map(|latency| state_of(latency, now))
-                .collect(),
-        }
+        let chain = self.chain.borrow();
+        let faults = chain.toxics().iter().map(|toxic| state_of(toxic, now));
+        self.counters
+            .state(self.address(), self.is_on(), faults.collect())
     }
 }
 
-fn state_of(latency: &Latency, now: Instant) -> LatencyState {
-    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-    LatencyState {
-        id: latency.id.clone(),
-        add_us: micros(latency.add),
-        jitter_us: micros(latency.jitter),
-        way: latency.way,
-        left_ms: latency
-            .until
-            .map(|until| micros(until.saturating_duration_since(now)) / 1000),
+fn reset_on_close(socket: &TcpStream) {
+    // Fails only on a socket that is dead already.
+    let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
+}
+
+fn state_of(toxic: &Toxic, now: Instant) -> FaultState {
+    FaultState {
+        id: toxic.id.clone(),
+        kind: toxic.kind,
+        to_target: toxic.ways.to_target,
+        to_client: toxic.ways.to_client,
+        toxicity: toxic.toxicity,
+        left_ms: toxic.until.map(|until| {
+            let left = until.saturating_duration_since(now);
+            u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
+        }),
     }
 }

@@ -6,13 +6,18 @@
 
 mod canary;
 mod carry;
-mod chain;
+pub mod chain;
 pub mod client;
 mod control;
-pub mod delay_line;
+mod counters;
 mod link;
+mod links;
+pub mod pipeline;
 mod process;
+pub mod queue;
+mod sniff;
+pub mod toxics;
+mod toxiproxy;
 pub mod wire;
 
-pub use chain::{Chain, Direction, Latency};
 pub use process::{ProxyArguments, ProxyError, run};

@@ -2,6 +2,8 @@
 
 use super::control::{self, Control};
 use super::link::Link;
+use super::links::Links;
+use super::toxiproxy::{self, Settings};
 use super::wire::{LinkAddress, Registration};
 use super::{canary, wire};
 use crate::chaos::process::Identity;
@@ -18,11 +20,23 @@ use tokio::sync::Notify;
 #[derive(Debug, Clone, clap::Args)]
 pub struct ProxyArguments {
     /// A link, as NAME=LISTEN=TO (db=127.0.0.1:6432=10.0.0.5:5432); may be given several times
-    #[arg(long = "link", value_name = "NAME=LISTEN=TO", value_parser = parse_link, required = true)]
+    #[arg(long = "link", value_name = "NAME=LISTEN=TO", value_parser = parse_link, required_unless_present = "api")]
     pub links: Vec<LinkAddress>,
     /// Where faults are set and removed; a loopback address
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub control: SocketAddr,
+    /// Where Toxiproxy's HTTP API is served, for its clients; an address that is not loopback needs --api-token-file
+    #[arg(long, value_name = "ADDRESS")]
+    pub api: Option<SocketAddr>,
+    /// A file that holds the token which every request to the API must show as `Authorization: Bearer TOKEN`
+    #[arg(long, value_name = "FILE", requires = "api")]
+    pub api_token_file: Option<PathBuf>,
+    /// Serve counters of bytes under /metrics of the API, under Toxiproxy's names
+    #[arg(long, requires = "api")]
+    pub proxy_metrics: bool,
+    /// The seed of what faults draw: jitter, sizes, and which connections they act on
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
     /// The run that starts it
     #[arg(long, hide = true)]
     pub run: Option<String>,
@@ -51,11 +65,12 @@ pub fn run(arguments: ProxyArguments) -> Result<(), ProxyError> {
     if !arguments.control.ip().is_loopback() {
         return Err(ProxyError::NotLoopback(arguments.control));
     }
+    let api_token = api_token(&arguments)?;
     raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let served = runtime.block_on(serve(arguments));
+    let served = runtime.block_on(serve(arguments, api_token));
     // Connections end with the process; nothing here is worth waiting for.
     runtime.shutdown_background();
     served
@@ -69,39 +84,78 @@ fn raise_file_limit() {
     }
 }
 
-async fn serve(arguments: ProxyArguments) -> Result<(), ProxyError> {
+/// The token of the API, which one that others can reach must have.
+fn api_token(arguments: &ProxyArguments) -> Result<Option<String>, ProxyError> {
+    match (&arguments.api_token_file, arguments.api) {
+        (Some(file), _) => {
+            let unreadable = |source| ProxyError::Token {
+                file: file.clone(),
+                source,
+            };
+            let token = std::fs::read_to_string(file).map_err(unreadable)?;
+            let token = token.trim();
+            if token.is_empty() {
+                return Err(unreadable(io::Error::other("it is empty")));
+            }
+            Ok(Some(token.to_owned()))
+        }
+        (None, Some(api)) if !api.ip().is_loopback() => Err(ProxyError::OpenToAll(api)),
+        _ => Ok(None),
+    }
+}
+
+async fn serve(arguments: ProxyArguments, api_token: Option<String>) -> Result<(), ProxyError> {
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
-    let mut links = Vec::new();
-    let mut listeners = Vec::new();
+    let links = Arc::new(Links::default());
+    let mut addresses = Vec::new();
     for address in arguments.links {
-        let opened = Link::open(address.clone()).await;
-        let (link, listener) = opened.map_err(|source| ProxyError::Listen { address, source })?;
-        links.push(link);
-        listeners.push(listener);
+        let link = Link::new(address.clone());
+        let started = link.start().await;
+        started.map_err(|source| ProxyError::Listen { address, source })?;
+        addresses.push(link.address());
+        links.insert(link);
     }
+    let api = match arguments.api {
+        Some(address) => Some(
+            TcpListener::bind(address)
+                .await
+                .map_err(|source| ProxyError::Api { address, source })?,
+        ),
+        None => None,
+    };
     let listener = TcpListener::bind(arguments.control).await?;
     let registered = register(Registration {
         process: Identity::ours().map_err(io::Error::other)?,
         run: arguments.run,
         control: listener.local_addr()?,
         token: random_token()?,
-        links: links.iter().map(|link| link.address.clone()).collect(),
+        links: addresses,
     })?;
     let stop = Arc::new(Notify::new());
     let token = registered.registration.token.clone();
     let control = Control {
-        links: links.clone(),
+        links: Arc::clone(&links),
         echo: canary::echo().await?,
         token,
         stop: Arc::clone(&stop),
     };
-    for (link, listener) in links.into_iter().zip(listeners) {
-        tokio::spawn(link.serve(listener));
-    }
-    registered.announce();
+    let settings = Settings {
+        links,
+        token: api_token,
+        metrics: arguments.proxy_metrics,
+        seed: arguments.seed,
+    };
+    registered.announce(api.as_ref().and_then(|api| api.local_addr().ok()));
+    let toxiproxy = async {
+        match api {
+            Some(listener) => axum::serve(listener, toxiproxy::router(settings)).await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         served = async { axum::serve(listener, control::router(control)).await } => served?,
+        served = toxiproxy => served?,
         () = stop.notified() => {}
         _ = terminated.recv() => {}
         _ = interrupted.recv() => {}
@@ -117,9 +171,10 @@ struct Registered {
 
 impl Registered {
     /// One line of JSON for whoever started it by hand; the token stays in the file.
-    fn announce(&self) {
+    fn announce(&self, api: Option<SocketAddr>) {
         let ready = serde_json::json!({
             "control": format!("http://{}{}", self.registration.control, wire::PREFIX),
+            "api": api.map(|api| format!("http://{api}")),
             "links": self.registration.links,
             "registration": self.path,
         });
@@ -154,6 +209,17 @@ fn random_token() -> Result<String, ProxyError> {
 pub enum ProxyError {
     #[error("--control {0}: only a loopback address, anybody who reaches it can break the links")]
     NotLoopback(SocketAddr),
+    #[error(
+        "--api {0}: anybody who reaches it can break the links; give it a token with --api-token-file, or a loopback address"
+    )]
+    OpenToAll(SocketAddr),
+    #[error("--api-token-file {}: {source}", file.display())]
+    Token { file: PathBuf, source: io::Error },
+    #[error("--api {address}: can't listen: {source}")]
+    Api {
+        address: SocketAddr,
+        source: io::Error,
+    },
     #[error("link `{}` can't listen on {}: {source}", address.name, address.listen)]
     Listen {
         address: LinkAddress,

@@ -1,5 +1,7 @@
 //! What goes over the proxy's control port, as data. Times carry their unit in the name.
 
+use super::chain::CutBy;
+use super::toxics::Kind;
 use crate::plan::fault::Way;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -30,43 +32,71 @@ pub struct LinkAddress {
 }
 
 /// A link and what it has carried.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkState {
     pub address: LinkAddress,
+    /// Whether it listens.
+    pub on: bool,
     /// Connections carried now.
     pub open: u64,
     pub accepted: u64,
-    /// Connections for which the target could not be reached.
+    /// Connections for which the target could not be reached, or that a fault refused after they were accepted.
     pub refused: u64,
+    /// Connections that were cut.
+    pub cut: u64,
     pub to_target_bytes: u64,
     pub to_client_bytes: u64,
-    /// Chunks of real connections that a latency held back.
-    pub delayed_chunks: u64,
-    pub latencies: Vec<LatencyState>,
+    /// Chunks of real connections that went through a fault.
+    pub held_chunks: u64,
+    pub faults: Vec<FaultState>,
 }
 
-/// A latency in force.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LatencyState {
+/// A fault in force.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FaultState {
     pub id: String,
-    pub add_us: u64,
-    pub jitter_us: u64,
-    pub way: Way,
+    pub kind: Kind,
+    pub to_target: bool,
+    pub to_client: bool,
+    /// The share of the connections that it acts on, 0 to 1.
+    pub toxicity: f64,
     /// `None`: until it is removed.
     pub left_ms: Option<u64>,
 }
 
-/// Sets a latency on a link; one of the same id is replaced.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Sets a fault on a link; one of the same id is replaced.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SetLatency {
+pub struct SetFault {
     pub id: String,
-    pub add_us: u64,
-    pub jitter_us: u64,
+    pub kind: Kind,
     pub way: Way,
+    /// The share of the connections that it acts on, 0 to 1.
+    pub toxicity: f64,
     /// It ends by itself after this time.
     pub for_ms: Option<u64>,
     pub seed: u64,
+}
+
+/// Ends a share of the connections that a link carries now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CutConnections {
+    pub id: String,
+    /// 0 to 1
+    pub share: f64,
+    pub within_ms: u64,
+    pub by: CutBy,
+    pub seed: u64,
+}
+
+/// The answer to a cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutAnswer {
+    /// Connections chosen.
+    pub chosen: usize,
+    /// Connections that lived.
+    pub of: usize,
 }
 
 /// The answer to a removal: false if there was nothing of this id, which is no error.

@@ -5,7 +5,8 @@ use rushhour::chaos::journal::{Entry, Journal, open_all};
 use rushhour::chaos::kill::StartComponent;
 use rushhour::chaos::latency::RemoveLatency;
 use rushhour::chaos::process::{Pinned, of_pid_file};
-use rushhour::chaos::proxy::wire::SetLatency;
+use rushhour::chaos::proxy::toxics::{Kind, Latency};
+use rushhour::chaos::proxy::wire::SetFault;
 use rushhour::chaos::request::StoredRequest;
 use rushhour::chaos::undo::Undo;
 use rushhour::chaos::watchdog::Watchdog;
@@ -85,15 +86,18 @@ async fn heals_a_latency_and_ends_the_proxy_when_nobody_needs_it() {
     };
     journal.append(entry).unwrap();
     drop(journal);
-    let order = SetLatency {
+    let order = SetFault {
         id: "dead-slow".to_owned(),
-        add_us: 400_000,
-        jitter_us: 0,
+        kind: Kind::Latency(Latency {
+            latency_us: 400_000,
+            jitter_us: 0,
+        }),
+        toxicity: 1.0,
         way: Way::Answers,
         for_ms: None,
         seed: 1,
     };
-    carried.proxy.set_latency("db", &order).await.unwrap();
+    carried.proxy.set_fault("db", &order).await.unwrap();
     let (code, said) = heal(&carried.state).await;
     assert_eq!(code, Some(0), "{said}");
     assert!(

@@ -196,7 +196,7 @@ async fn a_latency_is_seen_and_ends_with_the_run() {
     run.hears("the delay", |phase| matches!(phase, MarkPhase::Observed(_)))
         .await;
     assert!(carried.proxy.canary("db", LIMIT).await.unwrap() >= add);
-    let deadline = carried.proxy.links().await.unwrap()[0].latencies[0].left_ms;
+    let deadline = carried.proxy.links().await.unwrap()[0].faults[0].left_ms;
     assert!(
         deadline.is_some(),
         "it ends by itself should the run be killed"
@@ -207,7 +207,7 @@ async fn a_latency_is_seen_and_ends_with_the_run() {
         ["begin", "observed", "end"],
         "the later fault never begins"
     );
-    assert!(carried.proxy.links().await.unwrap()[0].latencies.is_empty());
+    assert!(carried.proxy.links().await.unwrap()[0].faults.is_empty());
     assert_eq!(entries(&run.journal), WHOLE_LIFE);
 }
 

@@ -1,21 +1,37 @@
 //! The proxy as a process of its own, with real sockets on both sides.
 
 use super::stage::{Carried, LIMIT, echo, round_trip, until};
-use rushhour::chaos::proxy::wire::SetLatency;
+use rushhour::chaos::proxy::toxics::{Kind, Latency};
+use rushhour::chaos::proxy::wire::SetFault;
 use rushhour::plan::fault::Way;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-fn latency(id: &str, add: Duration, for_ms: Option<u64>) -> SetLatency {
-    SetLatency {
+/// A fault on what the target answers; the test says which.
+fn answers(id: &str, for_ms: Option<u64>) -> SetFault {
+    SetFault {
         id: id.to_owned(),
-        add_us: u64::try_from(add.as_micros()).unwrap(),
-        jitter_us: 0,
+        kind: Kind::Noop,
         way: Way::Answers,
+        toxicity: 1.0,
         for_ms,
         seed: 1,
+    }
+}
+
+fn delay(add: Duration, jitter_us: u64) -> Kind {
+    Kind::Latency(Latency {
+        latency_us: u64::try_from(add.as_micros()).unwrap(),
+        jitter_us,
+    })
+}
+
+fn latency(id: &str, add: Duration, for_ms: Option<u64>) -> SetFault {
+    SetFault {
+        kind: delay(add, 0),
+        ..answers(id, for_ms)
     }
 }
 
@@ -74,12 +90,12 @@ async fn latencies_that_come_and_go_lose_no_byte() {
     let proxy = carried.proxy.clone();
     let changes = tokio::spawn(async move {
         for round in 0..40_u64 {
-            let order = SetLatency {
-                jitter_us: 3_000,
+            let order = SetFault {
+                kind: delay(Duration::from_millis(round % 7), 3_000),
                 way: Way::Both,
-                ..latency("wobble", Duration::from_millis(round % 7), None)
+                ..answers("wobble", None)
             };
-            proxy.set_latency("db", &order).await.unwrap();
+            proxy.set_fault("db", &order).await.unwrap();
             if round % 3 == 0 {
                 assert!(proxy.remove("wobble").await.unwrap());
             }
@@ -98,7 +114,7 @@ async fn delays_connections_that_stand_already_and_frees_them_at_once() {
     let add = Duration::from_millis(300);
     carried
         .proxy
-        .set_latency("db", &latency("slow", add, None))
+        .set_fault("db", &latency("slow", add, None))
         .await
         .unwrap();
     // The lower bound proves the delay, on this connection and on a new one.
@@ -108,17 +124,17 @@ async fn delays_connections_that_stand_already_and_frees_them_at_once() {
     // Two on one link add.
     carried
         .proxy
-        .set_latency("db", &latency("slower", add, None))
+        .set_fault("db", &latency("slower", add, None))
         .await
         .unwrap();
     assert!(round_trip(&mut stream).await >= 2 * add);
     // What is held leaves when the last delay goes: a byte sent into 20 s comes back long before.
     let far = latency("slow", Duration::from_secs(20), None);
-    carried.proxy.set_latency("db", &far).await.unwrap();
+    carried.proxy.set_fault("db", &far).await.unwrap();
     let sent = Instant::now();
     stream.write_all(b"!").await.unwrap();
     until("the answer is held", || async {
-        carried.proxy.links().await.unwrap()[0].delayed_chunks >= 4
+        carried.proxy.links().await.unwrap()[0].held_chunks >= 4
     })
     .await;
     assert!(carried.proxy.remove("slow").await.unwrap());
@@ -135,10 +151,10 @@ async fn delays_connections_that_stand_already_and_frees_them_at_once() {
 async fn a_latency_ends_by_itself() {
     let carried = Carried::to(echo().await).await;
     let order = latency("short", Duration::from_millis(50), Some(400));
-    carried.proxy.set_latency("db", &order).await.unwrap();
+    carried.proxy.set_fault("db", &order).await.unwrap();
     assert!(carried.proxy.canary("db", LIMIT).await.unwrap() >= Duration::from_millis(50));
     until("it has ended although nobody removed it", || async {
-        carried.proxy.links().await.unwrap()[0].latencies.is_empty()
+        carried.proxy.links().await.unwrap()[0].faults.is_empty()
     })
     .await;
 }
@@ -146,11 +162,11 @@ async fn a_latency_ends_by_itself() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delay_does_not_limit_the_bandwidth() {
     let carried = Carried::to(echo().await).await;
-    let order = SetLatency {
+    let order = SetFault {
         way: Way::Both,
         ..latency("far", Duration::from_millis(200), None)
     };
-    carried.proxy.set_latency("db", &order).await.unwrap();
+    carried.proxy.set_fault("db", &order).await.unwrap();
     let bytes = pattern(12_000_000);
     let begun = Instant::now();
     assert!(there_and_back(carried.address, &bytes).await == bytes);
@@ -218,7 +234,7 @@ async fn peers_that_never_read_do_not_stop_the_control_port() {
     let begun = Instant::now();
     for round in 0..10_u32 {
         let order = latency("slow", Duration::from_secs(1), None);
-        carried.proxy.set_latency("db", &order).await.unwrap();
+        carried.proxy.set_fault("db", &order).await.unwrap();
         assert_eq!(carried.proxy.links().await.unwrap()[0].open, 20);
         assert!(carried.proxy.remove("slow").await.unwrap(), "round {round}");
     }
