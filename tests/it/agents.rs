@@ -10,5 +10,5 @@ mod plans;
 mod profiles;
 mod retry;
 mod riders;
-mod target;
-mod world;
+pub mod target;
+pub mod world;

@@ -2,6 +2,6 @@
 
 mod broker;
 mod commands;
-mod fleet;
+pub mod fleet;
 mod odd_servers;
 mod publisher;

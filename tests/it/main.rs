@@ -9,6 +9,7 @@ mod agents;
 mod arrivals;
 mod chaos;
 mod cli;
+mod hostile;
 mod lab;
 mod live_hubs;
 mod live_users;

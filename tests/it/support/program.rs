@@ -101,6 +101,11 @@ impl Running {
         kill(Pid::from_raw(id), signal).expect("the program still runs");
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it has printed so far on standard output.
     pub fn stdout(&self) -> String {
         fs::read_to_string(self.folder.join("stdout")).unwrap_or_default()

@@ -1,0 +1,9 @@
+//! Servers that misbehave: each keeps a log of what arrived when, and what the product tells must agree with it.
+
+mod broker;
+mod http;
+mod hubs;
+mod kicked;
+mod nobody;
+mod peer;
+mod stage;
