@@ -1,9 +1,11 @@
 //! Servers that misbehave: each keeps a log of what arrived when, and what the product tells must agree with it.
 
 mod broker;
+mod connecting;
 mod http;
 mod hubs;
 mod kicked;
 mod nobody;
 mod peer;
+mod sessions;
 mod stage;
