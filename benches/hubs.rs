@@ -262,6 +262,7 @@ fn plan(count: usize, port: u16) -> Plan {
             retry: Retry {
                 backoff: Backoff::Immediate,
                 attempts: None,
+                ..Retry::NEVER
             },
             first: Duration::ZERO,
             healthy_after: Duration::ZERO,

@@ -311,6 +311,7 @@ fn plan(address: &str, per_second: f64, lasts: Duration) -> Plan {
         retry: Retry {
             backoff: Backoff::Immediate,
             attempts: Some(1),
+            ..Retry::NEVER
         },
         max_in_flight: IN_FLIGHT,
         identity: None,

@@ -260,6 +260,18 @@ pub enum CommandStep {
     Acknowledged,
 }
 
+/// What became of a retry that the policy alone would have made at its own time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetryChange {
+    /// The group's budget was spent: it does not leave.
+    Denied,
+    /// The target refused with 429 or 503 and said when to come again (`Retry-After`), whether or not that is respected.
+    Asked,
+    /// It was respected, and the wait became longer for it.
+    Postponed,
+}
+
 /// An MQTT packet by kind, for counts that must equal a broker's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -326,6 +338,12 @@ pub enum Event {
     Unfinished {
         operation: OperationId,
         due: Offset,
+        at: Offset,
+    },
+    /// Something changed the retry that would follow the last attempt.
+    Retry {
+        operation: OperationId,
+        change: RetryChange,
         at: Offset,
     },
     /// A hub's session changed; `group` is the row in `Plan::hubs`.

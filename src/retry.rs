@@ -4,6 +4,10 @@
 //! "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015) and its simulator. The exponent is 0 for the wait after the
 //! first attempt, so that `base` is what one would expect it to be: the first wait.
 
+mod budget;
+
+pub use budget::{Budget, RetryBudget};
+
 use crate::dice::Dice;
 use std::time::Duration;
 
@@ -15,6 +19,10 @@ const DRAWS: u32 = 20_000;
 pub struct Retry {
     pub backoff: Backoff,
     pub attempts: Option<u32>,
+    /// Shared by the group; `None` allows what `attempts` allows.
+    pub budget: Option<RetryBudget>,
+    /// A `Retry-After` of the target is respected up to this long; `None` if the group ignores it.
+    pub retry_after: Option<Duration>,
 }
 
 /// The wait between two attempts; n is the number of attempts made, less one.
@@ -52,9 +60,20 @@ pub enum Backoff {
 impl Retry {
     /// One attempt, no more.
     pub const NEVER: Retry = Retry {
-        backoff: Backoff::Immediate,
         attempts: Some(1),
+        ..Retry::of(Backoff::Immediate)
     };
+
+    /// Retries without end by this backoff: no budget, `Retry-After` ignored.
+    #[must_use]
+    pub const fn of(backoff: Backoff) -> Retry {
+        Retry {
+            backoff,
+            attempts: None,
+            budget: None,
+            retry_after: None,
+        }
+    }
 
     /// Whether there may be another attempt after `made` attempts.
     #[must_use]
@@ -69,7 +88,24 @@ impl Retry {
             .then(|| self.backoff.wait(made, previous, dice))
     }
 
-    /// The longest that all attempts together may take, each at most `timeout`; `None` if the policy never gives up.
+    /// The wait before the next attempt where the policy alone would wait for `wait` and the target asked for `asked`.
+    #[must_use]
+    pub fn with_retry_after(&self, wait: Duration, asked: Option<Duration>) -> Duration {
+        match (self.retry_after, asked) {
+            (Some(most), Some(asked)) => wait.max(asked.min(most)),
+            _ => wait,
+        }
+    }
+
+    /// The longest wait between two attempts.
+    #[must_use]
+    pub fn longest_wait(&self) -> Duration {
+        self.backoff
+            .longest()
+            .max(self.retry_after.unwrap_or_default())
+    }
+
+    /// The longest that all attempts together may take by the policy's own waits, each at most `timeout`; `None` if the policy never gives up.
     #[must_use]
     pub fn longest_total(&self, timeout: Duration) -> Option<Duration> {
         let attempts = self.attempts?;

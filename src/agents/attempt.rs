@@ -2,9 +2,9 @@
 //!
 //! Keeps the promise of [`Event`]: `Started`, then for each attempt `Attempted` and `Answered`, then `Finished` or `Unfinished`.
 
-use super::Action;
+use super::{Action, Context};
 use crate::dice::Dice;
-use crate::event::{Event, Offset, OperationId, Outcome};
+use crate::event::{Event, Offset, OperationId, Outcome, RetryChange};
 use crate::retry::{Backoff, Retry};
 use std::time::Duration;
 
@@ -74,8 +74,11 @@ impl Attempts {
         self.due
     }
 
-    /// One attempt leaves.
-    pub fn attempt(&mut self, now: Offset, out: &mut Vec<Action>) {
+    /// One attempt leaves; the first one earns its group a share of a retry.
+    pub fn attempt(&mut self, now: Offset, context: &Context<'_>, out: &mut Vec<Action>) {
+        if self.made == 0 {
+            context.budget.deposit();
+        }
         self.made = self.made.saturating_add(1);
         self.sent = now;
         out.push(Action::Tell(Event::Attempted {
@@ -125,14 +128,51 @@ impl Attempts {
         }));
     }
 
-    /// The wait before the next attempt, if `outcome` is worth one and the policy allows it.
-    pub fn wait(&mut self, retry: &Retry, outcome: Outcome, dice: &mut Dice) -> Option<Duration> {
-        if !worth_retrying(outcome) {
+    /// When the next attempt is due, if `outcome` is worth one, policy and budget allow it, and it comes before `last`. `asked` is
+    /// the answer's `Retry-After`.
+    pub fn next(
+        &mut self,
+        now: Offset,
+        retry: &Retry,
+        (outcome, asked): (Outcome, Option<Duration>),
+        last: Option<Offset>,
+        context: &mut Context<'_>,
+        out: &mut Vec<Action>,
+    ) -> Option<Offset> {
+        let asked = asked.filter(|_| matches!(outcome, Outcome::Refused(429 | 503)));
+        if asked.is_some() {
+            self.tell(RetryChange::Asked, now, out);
+        }
+        if !worth_retrying(outcome) || !retry.allows(self.made) {
             return None;
         }
-        retry
-            .allows(self.made)
-            .then(|| self.backoff(&retry.backoff, self.made, dice))
+        let own = self.backoff(&retry.backoff, self.made, context.dice);
+        let wait = retry.with_retry_after(own, asked);
+        let at = now.after(wait);
+        if last.is_some_and(|last| at >= last) || !self.pay(now, context, out) {
+            return None;
+        }
+        if wait > own {
+            self.tell(RetryChange::Postponed, now, out);
+        }
+        Some(at)
+    }
+
+    /// Pays for one more attempt out of the group's budget; false, and told, if that is spent.
+    pub fn pay(&self, now: Offset, context: &Context<'_>, out: &mut Vec<Action>) -> bool {
+        let paid = context.budget.withdraw(now);
+        if !paid {
+            self.tell(RetryChange::Denied, now, out);
+        }
+        paid
+    }
+
+    fn tell(&self, change: RetryChange, at: Offset, out: &mut Vec<Action>) {
+        out.push(Action::Tell(Event::Retry {
+            operation: self.operation,
+            change,
+            at,
+        }));
     }
 
     /// The policy's wait after `failures` attempts.

@@ -146,9 +146,9 @@ impl Hub {
         }));
     }
 
-    fn connect(&mut self, now: Offset, out: &mut Vec<Action>) {
+    fn connect(&mut self, now: Offset, context: &Context<'_>, out: &mut Vec<Action>) {
         self.state = State::Opening;
-        self.outage.attempt(now, out);
+        self.outage.attempt(now, context, out);
         out.push(Action::Connect);
         out.push(Action::WakeAt(
             Timer::Deadline,
@@ -311,8 +311,13 @@ impl Hub {
             (Timer::Connect, State::Waiting) => {
                 if self.outage.made() == 0 {
                     self.outage = self.outage.start_next(self.connect_at, now, out);
+                } else if !self.outage.pay(now, context, out) {
+                    // It has nobody to tell, so it waits for better times.
+                    self.failures = self.failures.saturating_add(1);
+                    self.wait(now, context, out);
+                    return;
                 }
-                self.connect(now, out);
+                self.connect(now, context, out);
             }
             (Timer::Deadline, State::Opening | State::Subscribing) => {
                 out.push(Action::Close(How::Close));
@@ -431,7 +436,7 @@ impl Agent for Hub {
             (State::Done, _) => {}
             (State::New, Input::Due { due }) => {
                 self.outage = self.outage.start_next(due, now, out);
-                self.connect(now, out);
+                self.connect(now, context, out);
             }
             (State::Opening, Input::Opened) => self.tell(HubChange::Opened, now, out),
             (State::Opening, Input::Accepted { .. }) => {

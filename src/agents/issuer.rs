@@ -5,7 +5,7 @@
 //! hub can tell a command that was meant for another.
 
 use super::attempt::Attempts;
-use super::{Action, Agent, Context, Input, Order, ReplyResult, Timer};
+use super::{Action, Agent, Context, Input, Order, Reply, ReplyResult, Timer};
 use crate::event::{CommandId, CommandStep, Event, Offset, OperationId, Outcome};
 use crate::plan::routing::hub_of;
 use crate::plan::target::CommandSend;
@@ -117,8 +117,8 @@ impl Issuer {
         }));
     }
 
-    fn attempt(&mut self, now: Offset, out: &mut Vec<Action>) {
-        self.attempts.attempt(now, out);
+    fn attempt(&mut self, now: Offset, context: &Context<'_>, out: &mut Vec<Action>) {
+        self.attempts.attempt(now, context, out);
         self.tell(CommandStep::Sent, now, out);
         self.state = State::AwaitingReply;
         out.push(Action::Request {
@@ -129,16 +129,20 @@ impl Issuer {
     fn reply(
         &mut self,
         now: Offset,
-        result: ReplyResult,
+        reply: Reply<'_>,
         context: &mut Context<'_>,
         out: &mut Vec<Action>,
     ) {
-        let (outcome, step) = self.read(result);
+        let (outcome, step) = self.read(reply.result);
         self.attempts.answered(now, outcome, out);
         self.tell(step, now, out);
         let open = !matches!(step, CommandStep::Accepted | CommandStep::Expired);
         if open {
-            if let Some(at) = self.next_attempt(now, outcome, context) {
+            // Nobody waits for a command whose time to live has passed.
+            let last = Some(self.attempts.due().after(self.config.ttl));
+            let ended = (outcome, reply.retry_after);
+            let retry = &self.config.retry;
+            if let Some(at) = self.attempts.next(now, retry, ended, last, context, out) {
                 self.state = State::AwaitingRetry;
                 out.push(Action::WakeAt(Timer::Wait, at));
                 return;
@@ -148,20 +152,6 @@ impl Issuer {
         self.attempts.finish(now, outcome, out);
         self.state = State::Done;
         out.push(Action::Done);
-    }
-
-    /// When to try again, if that is before the command's time to live has passed.
-    fn next_attempt(
-        &mut self,
-        now: Offset,
-        outcome: Outcome,
-        context: &mut Context<'_>,
-    ) -> Option<Offset> {
-        let at = now.after(
-            self.attempts
-                .wait(&self.config.retry, outcome, context.dice)?,
-        );
-        (at < self.attempts.due().after(self.config.ttl)).then_some(at)
     }
 
     fn read(&self, result: ReplyResult) -> (Outcome, CommandStep) {
@@ -214,12 +204,10 @@ impl Agent for Issuer {
             (State::New, Input::Due { due }) => {
                 self.tell(CommandStep::Due, due, out);
                 self.attempts = Attempts::start(self.config.operation, due, now, out);
-                self.attempt(now, out);
+                self.attempt(now, context, out);
             }
-            (State::AwaitingRetry, Input::Timer(Timer::Wait)) => self.attempt(now, out),
-            (State::AwaitingReply, Input::Reply(reply)) => {
-                self.reply(now, reply.result, context, out)
-            }
+            (State::AwaitingRetry, Input::Timer(Timer::Wait)) => self.attempt(now, context, out),
+            (State::AwaitingReply, Input::Reply(reply)) => self.reply(now, reply, context, out),
             (State::New, Input::Told(Order::Stop)) => {
                 self.state = State::Done;
                 out.push(Action::Done);

@@ -4,6 +4,7 @@
 //! and draws only from the dice that it is handed, so that the same agent runs over real sockets and in virtual time.
 //!
 //! # What a driver owes an agent
+//! - It makes one [`Budget`] per group and hands in the same one to every agent of it.
 //! - It makes one [`crate::dice::Dice::of`] per agent and hands in the same one every time; hub indices count from 0 within their
 //!   group, riders and issuers are the arrival number n (from 1) of their schedule.
 //! - It performs the actions in the order in which they stand in `out`, and tells [`Action::Tell`] to its sink unchanged.
@@ -39,6 +40,7 @@ pub use rider::{Rider, RiderConfig};
 use crate::dice::Dice;
 use crate::event::{CommandId, Event, Offset, Outcome};
 use crate::plan::fault::How;
+use crate::retry::Budget;
 use std::time::Duration;
 
 /// An agent decides; a driver performs its actions and tells it what came of them.
@@ -57,6 +59,8 @@ pub trait Agent {
 /// What an agent shares with others while it decides.
 pub struct Context<'a> {
     pub dice: &'a mut Dice,
+    /// Of the agent's group.
+    pub budget: &'a Budget,
 }
 
 /// What a driver tells an agent.
@@ -96,6 +100,8 @@ pub struct Reply<'a> {
     pub result: ReplyResult,
     /// The body of an answer; empty where there is none.
     pub body: &'a [u8],
+    /// What the answer's `Retry-After` asks for, from now.
+    pub retry_after: Option<Duration>,
 }
 
 /// A status, or the class of what went wrong.

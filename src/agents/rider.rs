@@ -175,13 +175,13 @@ impl Rider {
                     "the table of operations has every request step of every group of riders",
                 );
                 self.attempts = Attempts::start(operation, due, now, out);
-                self.send(now, out);
+                self.send(now, context, out);
             }
         }
     }
 
-    fn send(&mut self, now: Offset, out: &mut Vec<Action>) {
-        self.attempts.attempt(now, out);
+    fn send(&mut self, now: Offset, context: &Context<'_>, out: &mut Vec<Action>) {
+        self.attempts.attempt(now, context, out);
         self.requests = self.requests.saturating_add(1);
         self.state = State::AwaitingReply;
         out.push(Action::Request {
@@ -198,12 +198,11 @@ impl Rider {
     ) {
         let outcome = self.read(reply);
         self.attempts.answered(now, outcome, out);
-        if let Some(wait) = self
-            .attempts
-            .wait(&self.config.retry, outcome, context.dice)
-        {
+        let ended = (outcome, reply.retry_after);
+        let retry = &self.config.retry;
+        if let Some(at) = self.attempts.next(now, retry, ended, None, context, out) {
             self.state = State::AwaitingRetry;
-            out.push(Action::WakeAt(Timer::Wait, now.after(wait)));
+            out.push(Action::WakeAt(Timer::Wait, at));
             return;
         }
         self.attempts.finish(now, outcome, out);
@@ -311,7 +310,7 @@ impl Agent for Rider {
                 self.step += 1;
                 self.enter(until, now, context, out);
             }
-            (State::AwaitingRetry, Input::Timer(Timer::Wait)) => self.send(now, out),
+            (State::AwaitingRetry, Input::Timer(Timer::Wait)) => self.send(now, context, out),
             (State::AwaitingReply, Input::Reply(reply)) => self.reply(now, reply, context, out),
             (State::Done, _) => {}
             (_, Input::Told(Order::Stop)) => self.stop(now, out),

@@ -8,13 +8,14 @@ mod orders;
 mod timers;
 
 use crate::agents::{HubConfig, Message};
-use crate::event::{CommandId, Event, HubChange, Offset, Sink};
+use crate::event::{AgentKind, CommandId, Event, HubChange, Offset, Sink};
 use crate::live::shards::{Shards, render, value};
 use crate::net::clock::Clock;
 use crate::net::hosts::{HostError, Hosts};
 use crate::plan::fault::Disconnect;
 use crate::plan::target::Device;
 use crate::plan::{HubGroup, Plan};
+use crate::retry::Budget;
 use hub::HubTask;
 use orders::Board;
 use std::sync::Arc;
@@ -62,6 +63,8 @@ struct Group {
     /// By shard.
     ramp: Vec<Semaphore>,
     connected: AtomicU32,
+    /// Of the retries of all its hubs.
+    budget: Budget,
 }
 
 /// Starts every hub of the plan; the first connects are spread from now on. Hub i tells `sinks[i % n]`.
@@ -90,6 +93,7 @@ pub async fn start(
                 .collect(),
             shards,
             connected: AtomicU32::new(0),
+            budget: plan.budget(AgentKind::Hub, row),
         }));
     }
     let began = clock.now();

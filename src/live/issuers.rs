@@ -81,6 +81,7 @@ impl IssuerFleet {
             lanes.add(LaneSetup {
                 arrivals: Arrivals::new(issuers.arrivals.clone(), plan.duration),
                 max_in_flight: issuers.max_in_flight,
+                budget: plan.budget(AgentKind::Issuer, group),
                 agent: issuers_of(plan, group, run_tag),
                 dispatch: dispatch(way, worker.clone(), cut.clone()),
                 worker,
@@ -213,11 +214,7 @@ impl Way {
                 http.perform(request, &mut value, timeout).await.into()
             }
             (Way::Publish(publisher), CommandSend::Publish { topic, qos, json }) => {
-                let result = publish(publisher, issuer, (topic, *qos, json), timeout).await;
-                Answered {
-                    result,
-                    body: Vec::new(),
-                }
+                Answered::plain(publish(publisher, issuer, (topic, *qos, json), timeout).await)
             }
             // The way was chosen by how the command is sent.
             _ => Answered::not_sent(),

@@ -9,6 +9,7 @@ use crate::arrivals::Schedule;
 use crate::dice::Dice;
 use crate::event::Offset;
 use crate::net::clock::Clock;
+use crate::retry::Budget;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -155,6 +156,8 @@ impl Drop for Lanes {
 pub(super) struct LaneSetup<A> {
     pub arrivals: Arrivals,
     pub max_in_flight: u32,
+    /// Of the group's retries.
+    pub budget: Budget,
     /// The agent of the n-th arrival and its dice.
     pub agent: Box<dyn Fn(u64) -> (A, Dice) + Send>,
     /// Hands a ticket to a worker. Must not wait.
@@ -174,9 +177,10 @@ struct Lane {
 impl Lane {
     /// Starts the lane of one group. It ends by itself once it was told to stop and everybody has come to an end, or soon after
     /// the cut.
-    fn start<A: Agent + Send + 'static>(setup: LaneSetup<A>) -> Lane {
+    fn start<A: Agent + Send + 'static>(mut setup: LaneSetup<A>) -> Lane {
         let (sender, returned) = flume::unbounded();
-        let places = Arc::new(Places::new(sender));
+        let budget = std::mem::replace(&mut setup.budget, Budget::unlimited());
+        let places = Arc::new(Places::new(sender, budget));
         let counted = Arc::clone(&places);
         let mut work = Work {
             setup,

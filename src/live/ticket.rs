@@ -7,6 +7,7 @@ use crate::dice::Dice;
 use crate::event::{Offset, Outcome, Sink};
 use crate::net::clock::Clock;
 use crate::net::http::Answer;
+use crate::retry::Budget;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -33,15 +34,22 @@ pub(super) enum Then {
 pub(super) struct Answered {
     pub result: ReplyResult,
     pub body: Vec<u8>,
+    pub retry_after: Option<Duration>,
 }
 
 impl Answered {
+    /// It ended so, without a body.
+    pub fn plain(result: ReplyResult) -> Answered {
+        Answered {
+            result,
+            body: Vec::new(),
+            retry_after: None,
+        }
+    }
+
     /// It did not leave.
     pub fn not_sent() -> Answered {
-        Answered {
-            result: ReplyResult::Failed(Outcome::NotSent),
-            body: Vec::new(),
-        }
+        Answered::plain(ReplyResult::Failed(Outcome::NotSent))
     }
 }
 
@@ -53,6 +61,7 @@ impl From<Answer> for Answered {
                 Err(outcome) => ReplyResult::Failed(outcome),
             },
             body: answer.body,
+            retry_after: answer.retry_after,
         }
     }
 }
@@ -81,6 +90,8 @@ pub(super) struct Places<A> {
     resting: flume::Sender<Resting<A>>,
     /// Told when the last place has become free.
     empty: Notify,
+    /// Of the retries of everybody here.
+    budget: Budget,
 }
 
 impl<A: Agent> Ticket<A> {
@@ -114,6 +125,7 @@ impl<A: Agent> Ticket<A> {
     fn decide(&mut self, worker: &Worker, input: Input<'_>, actions: &mut Vec<Action>) -> Then {
         let mut context = Context {
             dice: &mut self.dice,
+            budget: &self.places.budget,
         };
         let now = worker.clock.now();
         self.agent.on(now, input, &mut context, actions);
@@ -140,6 +152,7 @@ impl<A: Agent> Ticket<A> {
         let reply = Reply {
             result: answered.result,
             body: &answered.body,
+            retry_after: answered.retry_after,
         };
         self.decide(worker, Input::Reply(reply), actions)
     }
@@ -178,12 +191,13 @@ impl<A> Drop for Ticket<A> {
 }
 
 impl<A> Places<A> {
-    /// Nobody in flight; who has to wait comes back through `resting`.
-    pub fn new(resting: flume::Sender<Resting<A>>) -> Places<A> {
+    /// Nobody in flight; who has to wait comes back through `resting`, and `budget` pays for retries.
+    pub fn new(resting: flume::Sender<Resting<A>>, budget: Budget) -> Places<A> {
         Places {
             taken: AtomicU32::new(0),
             resting,
             empty: Notify::new(),
+            budget,
         }
     }
 

@@ -107,6 +107,7 @@ impl UserFleet {
             lanes.add(LaneSetup {
                 arrivals: Arrivals::new(plan.riders[group].arrivals.clone(), plan.duration),
                 max_in_flight: plan.riders[group].max_in_flight,
+                budget: plan.budget(AgentKind::Rider, group),
                 agent: riders(plan, group, run_tag),
                 // The users outlive the lanes.
                 dispatch: Box::new(move |ticket| drop(sender.send(ticket))),

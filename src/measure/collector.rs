@@ -209,6 +209,7 @@ impl Collector {
                 }
             }
             self.totals.tally(taken.tallies);
+            self.totals.retries(taken.retries);
             self.totals.packets(&taken.packets);
             self.totals.publishers(&taken.publishers);
             self.totals.lost_steps += taken.lost_steps;

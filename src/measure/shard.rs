@@ -5,6 +5,7 @@
 //! open one, because a sum that holds is worth more than a place that is exact.
 
 use super::publishers::PublisherTotal;
+use super::retries::RetryTotal;
 use super::second::{HubSecond, OperationSecond, Second};
 use crate::event::{CommandId, CommandStep, Event, Mark, Offset, OperationId, Outcome, PacketKind};
 use crate::plan::Plan;
@@ -91,6 +92,7 @@ pub(super) struct Contents {
     /// Due before the load's end, ended after it.
     pub carried: Option<Second>,
     pub tallies: BTreeMap<(OperationId, Outcome), Tally>,
+    pub retries: BTreeMap<OperationId, RetryTotal>,
     /// By group, then by kind.
     pub packets: Vec<[PacketCount; PacketKind::ALL.len()]>,
     /// Parallel to `Target::devices`.
@@ -159,6 +161,13 @@ impl Shard {
                     row.packet(*kind, *sent);
                 }
             }
+            Event::Retry {
+                operation, change, ..
+            } => contents
+                .retries
+                .entry(*operation)
+                .or_default()
+                .change(*change),
             _ => self.count(&mut contents, event),
         }
     }

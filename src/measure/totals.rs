@@ -3,6 +3,7 @@
 use super::histogram::Histogram;
 use super::ledger::State;
 use super::publishers::PublisherTotal;
+use super::retries::RetryTotal;
 use super::second::{OperationSecond, Second};
 use super::shard::{PacketCount, Tally};
 use crate::event::{OperationId, Outcome, PacketKind};
@@ -40,6 +41,7 @@ pub struct OperationTotal {
     pub lag: Histogram,
     /// How attempts and actions ended, by class and code.
     pub outcomes: BTreeMap<Outcome, Tally>,
+    pub retries: RetryTotal,
     /// Of those that were under way at the end: how long since they were due, in microseconds.
     pub unfinished_ages: Histogram,
 }
@@ -126,6 +128,14 @@ impl Totals {
                 let sum = total.outcomes.entry(outcome).or_default();
                 sum.attempts += tally.attempts;
                 sum.actions += tally.actions;
+            }
+        }
+    }
+
+    pub(super) fn retries(&mut self, retries: BTreeMap<OperationId, RetryTotal>) {
+        for (operation, counts) in retries {
+            if let Some(total) = self.operations.get_mut(usize::from(operation.0)) {
+                total.retries.add(counts);
             }
         }
     }

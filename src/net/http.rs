@@ -8,13 +8,13 @@ use crate::event::Outcome;
 use crate::plan::target::{Method, Request};
 use nix::errno::Errno;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, RequestBuilder, Response, Url};
 use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// An answer with a longer body breaks the protocol: nobody here needs it, and a run must not grow with it.
 pub const LONGEST_BODY_BYTES: usize = 16 << 20;
@@ -53,6 +53,8 @@ pub struct Answer {
     pub result: Result<u16, Outcome>,
     /// The whole body; empty where there is none.
     pub body: Vec<u8>,
+    /// What `Retry-After` asks for, from now.
+    pub retry_after: Option<Duration>,
 }
 
 impl Answer {
@@ -62,6 +64,7 @@ impl Answer {
         Answer {
             result: Err(outcome),
             body: Vec::new(),
+            retry_after: None,
         }
     }
 }
@@ -197,6 +200,7 @@ pub async fn receive(sent: Result<Response, reqwest::Error>) -> Answer {
         Err(error) => return Answer::failed(outcome(&error)),
     };
     let status = response.status().as_u16();
+    let retry_after = retry_after(response.headers());
     let mut body = Vec::new();
     loop {
         match response.chunk().await {
@@ -208,11 +212,27 @@ pub async fn receive(sent: Result<Response, reqwest::Error>) -> Answer {
                 return Answer {
                     result: Ok(status),
                     body,
+                    retry_after,
                 };
             }
             Err(error) => return Answer::failed(outcome(&error)),
         }
     }
+}
+
+/// RFC 9110 §10.2.3: whole seconds, or a date. A date is read against the answer's own `Date`, so that clocks that differ don't matter,
+/// and against ours where there is none; one that has passed asks for no wait. Anything else asks for nothing.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let asked = text(RETRY_AFTER)?.trim();
+    if asked.bytes().all(|byte| byte.is_ascii_digit()) {
+        return asked.parse().ok().map(Duration::from_secs);
+    }
+    let until = httpdate::parse_http_date(asked).ok()?;
+    let from = text(DATE)
+        .and_then(|date| httpdate::parse_http_date(date).ok())
+        .unwrap_or_else(SystemTime::now);
+    Some(until.duration_since(from).unwrap_or_default())
 }
 
 /// The class of an error, by what lies at its bottom.

@@ -5,6 +5,7 @@
 //! (`<serial>`, `<command>`) are [`Template`]s.
 
 mod address;
+mod budgets;
 pub mod expect;
 pub mod fault;
 pub mod fleet;

@@ -111,6 +111,8 @@ pub struct OperationRow {
     pub amplification_worst: Option<WorstTen>,
     /// How attempts and actions ended: class and code.
     pub outcomes: Vec<OutcomeRow>,
+    /// Retries that a budget or the target held back.
+    pub retries: RetryRow,
     /// From the due time; of what was ok, declined or timed out.
     pub latency: Option<Times>,
     /// From the start; of the same.
@@ -119,6 +121,17 @@ pub struct OperationRow {
     pub lag: Option<Times>,
     /// Latency before any trigger or fault, during (to its end and the time allowed for recovery), and after.
     pub spans: Vec<SpanRow>,
+}
+
+/// What held retries back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RetryRow {
+    /// Did not leave: the group's retry budget was spent.
+    pub denied: u64,
+    /// Refusals with 429 or 503 that carried `Retry-After`.
+    pub asked_to_wait: u64,
+    /// Left later than the policy's own wait, because `Retry-After` was respected.
+    pub postponed: u64,
 }
 
 /// Percentiles of times.

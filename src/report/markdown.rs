@@ -331,6 +331,8 @@ fn details(report: &Report, text: &mut String) {
                 figures::count(outcome.attempts.max(outcome.actions))
             )
         });
+        let held_back = text::held_back(&row.retries)
+            .map(|(what, count)| format!("{what} {}", figures::count(count)));
         vec![
             row.group.clone(),
             row.name.clone(),
@@ -347,7 +349,7 @@ fn details(report: &Report, text: &mut String) {
                 || "-".to_owned(),
                 |worst| figures::number(worst.attempts_per_action),
             ),
-            outcomes.collect::<Vec<_>>().join(", "),
+            outcomes.chain(held_back).collect::<Vec<_>>().join(", "),
         ]
     });
     let heading = [

@@ -1,7 +1,7 @@
 //! The rows of the table of operations.
 
 use super::build::from_zero_s;
-use super::data::{OperationRow, OutcomeRow, SpanRow, Times, WorstTen};
+use super::data::{OperationRow, OutcomeRow, RetryRow, SpanRow, Times, WorstTen};
 use super::timeline::load_seconds;
 use crate::event::Outcome;
 use crate::measure::phases::Phase;
@@ -66,6 +66,11 @@ fn row(
                 actions: tally.actions,
             })
             .collect(),
+        retries: RetryRow {
+            denied: total.retries.denied,
+            asked_to_wait: total.retries.asked,
+            postponed: total.retries.postponed,
+        },
         latency: times(&total.latency),
         service: times(&total.service),
         lag: times(&total.lag),

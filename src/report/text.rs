@@ -1,6 +1,6 @@
 //! Small pieces of text that several forms share.
 
-use super::data::{JudgementRow, LedgerRow, ReconnectRow, Times};
+use super::data::{JudgementRow, LedgerRow, ReconnectRow, RetryRow, Times};
 use crate::measure::figures;
 
 /// The sign of a verdict.
@@ -21,6 +21,17 @@ pub(super) fn at(row: &JudgementRow) -> String {
 /// `12.3 ms`, or `-`.
 pub(super) fn time(us: Option<u64>) -> String {
     us.map_or_else(|| "-".to_owned(), |us| figures::time(us as f64))
+}
+
+/// What held retries back, and how often; only what did.
+pub(super) fn held_back(row: &RetryRow) -> impl Iterator<Item = (&'static str, u64)> {
+    [
+        ("retries denied", row.denied),
+        ("asked to wait", row.asked_to_wait),
+        ("retries postponed", row.postponed),
+    ]
+    .into_iter()
+    .filter(|(_, count)| *count > 0)
 }
 
 /// The p50 and p99 of what may be nothing.

@@ -28,14 +28,11 @@ const LONGEST_KEEP_ALIVE: Duration = Duration::from_secs(65_535);
 
 /// How a hub comes back unless the profile says otherwise.
 const RECONNECT: Reconnect = Reconnect {
-    retry: Retry {
-        backoff: Backoff::FullJitter {
-            base: Duration::from_secs(1),
-            cap: Duration::from_secs(60),
-            factor: 2.0,
-        },
-        attempts: None,
-    },
+    retry: Retry::of(Backoff::FullJitter {
+        base: Duration::from_secs(1),
+        cap: Duration::from_secs(60),
+        factor: 2.0,
+    }),
     first: Duration::from_secs(5),
     healthy_after: Duration::from_secs(30),
 };
@@ -149,7 +146,7 @@ fn telemetry(at: &At<'_>) -> Option<Telemetry> {
 
 fn reconnect(at: &At<'_>) -> Option<Reconnect> {
     let mut fields = at.fields()?;
-    let retry = policy::backoff(&mut fields);
+    let retry = policy::reconnect(&mut fields);
     let first = fields
         .get("first")
         .and_then(|at| at.duration())
@@ -158,7 +155,7 @@ fn reconnect(at: &At<'_>) -> Option<Reconnect> {
         .get("healthy_after")
         .and_then(|at| at.duration())
         .unwrap_or(RECONNECT.healthy_after);
-    fields.finish(&policy::LATER);
+    fields.finish(&[]);
     Some(Reconnect {
         retry: retry?,
         first,

@@ -2,11 +2,11 @@
 
 use super::fields::Fields;
 use super::reader::At;
-use crate::retry::{Backoff, Retry};
+use crate::retry::{Backoff, Retry, RetryBudget};
 use std::time::Duration;
 
-/// Keys that a later version will know.
-pub(super) const LATER: [&str; 2] = ["budget", "respect_retry_after"];
+/// A `Retry-After` is respected up to this long unless the file says otherwise: nobody holds an app open for longer.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
 const FACTOR: f64 = 2.0;
 const MOST_ATTEMPTS: u32 = 1_000;
 const KINDS: [&str; 6] = [
@@ -22,7 +22,11 @@ const KINDS: [&str; 6] = [
 pub(super) fn retry(at: &At<'_>) -> Option<Retry> {
     let mut fields = at.fields()?;
     let retry = backoff(&mut fields);
-    fields.finish(&LATER);
+    let budget = fields.get("budget").map(|at| budget(&at));
+    let retry_after = fields
+        .get("respect_retry_after")
+        .and_then(|at| retry_after(&at));
+    fields.finish(&[]);
     let retry = retry?;
     if retry.attempts.is_none() {
         at.wrong(
@@ -31,11 +35,61 @@ pub(super) fn retry(at: &At<'_>) -> Option<Retry> {
         );
         return None;
     }
-    Some(retry)
+    Some(Retry {
+        budget: budget.flatten(),
+        retry_after,
+        ..retry
+    })
+}
+
+/// The policy of hubs that come back, which ask for no page and so are told no `Retry-After`.
+pub(super) fn reconnect(fields: &mut Fields<'_>) -> Option<Retry> {
+    let retry = backoff(fields);
+    let budget = fields.get("budget").and_then(|at| {
+        let budget = budget(&at)?;
+        if budget.reserve_per_second == 0.0 {
+            at.wrong(
+                "hubs that used up this budget would never come back: only new outages earn retries",
+                "write `{ share: 10%, at_least: 20/s }`: so many retries of the group are always allowed",
+            );
+            return None;
+        }
+        Some(budget)
+    });
+    Some(Retry { budget, ..retry? })
+}
+
+/// `10%`, or `{ share: 10%, at_least: 2/s }`.
+fn budget(at: &At<'_>) -> Option<RetryBudget> {
+    if at.lone_word().is_some() {
+        return Some(RetryBudget {
+            share: at.share()?,
+            reserve_per_second: 0.0,
+        });
+    }
+    let mut fields = at.fields()?;
+    let share = fields.need("share").and_then(|at| at.share());
+    let at_least = fields.get("at_least").map(|at| at.rate());
+    fields.finish(&[]);
+    Some(RetryBudget {
+        share: share?,
+        reserve_per_second: at_least.unwrap_or(Some(0.0))?,
+    })
+}
+
+/// `true`, `false`, or `{ at_most: 30s }`.
+fn retry_after(at: &At<'_>) -> Option<Duration> {
+    if at.lone_word().is_some() {
+        return at.truth()?.then_some(RETRY_AFTER);
+    }
+    let mut fields = at.fields()?;
+    let most = fields.need("at_most").and_then(|at| at.time());
+    fields.finish(&[]);
+    most
 }
 
 /// One policy among the keys of a map.
-pub(super) fn backoff(fields: &mut Fields<'_>) -> Option<Retry> {
+fn backoff(fields: &mut Fields<'_>) -> Option<Retry> {
     let (kind, at) = fields.one_of(&KINDS)?;
     let mut fields = at.fields()?;
     let backoff = match kind {
@@ -50,13 +104,13 @@ pub(super) fn backoff(fields: &mut Fields<'_>) -> Option<Retry> {
     let limit = attempts
         .as_ref()
         .and_then(|at| at.count32(1..=MOST_ATTEMPTS));
-    fields.finish(&LATER);
+    fields.finish(&[]);
     if attempts.is_some() && limit.is_none() {
         return None;
     }
     Some(Retry {
-        backoff: backoff?,
         attempts: limit,
+        ..Retry::of(backoff?)
     })
 }
 

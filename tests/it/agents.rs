@@ -1,6 +1,7 @@
 //! Agents are pure: everything they decide is tested here without a clock and without a socket.
 
 mod account;
+mod budgets;
 mod fuzz;
 mod given;
 mod hubs;

@@ -168,6 +168,7 @@ impl HubTask {
                 input,
                 &mut Deciding {
                     dice: &mut self.dice,
+                    budget: &self.group.budget,
                 },
                 &mut actions,
             );

@@ -173,13 +173,13 @@ pub fn needed_in_flight(arrivals: &Schedule, timeout: Duration, retry: &Retry) -
 pub fn longest_echo(plan: &Plan) -> Option<(String, Duration)> {
     let hubs = plan.hubs.iter().map(|group| {
         let retry = &group.reconnect.retry;
-        (group.name.clone(), group.timeout + retry.backoff.longest())
+        (group.name.clone(), group.timeout + retry.longest_wait())
     });
     let longest = |timeout: Duration, retry: &Retry| {
         let again = retry.attempts != Some(1);
         timeout
             + if again {
-                retry.backoff.longest()
+                retry.longest_wait()
             } else {
                 Duration::ZERO
             }

@@ -122,6 +122,9 @@ pub(super) fn attempts(report: &Report, page: &mut Page) {
             let count = outcome.attempts.max(outcome.actions);
             let _ = write!(line, " {} {} ", outcome.outcome, figures::count(count));
         }
+        for (what, count) in text::held_back(&row.retries) {
+            let _ = write!(line, " {what} {} ", figures::count(count));
+        }
         page.wrapped(&format!("  {:<24}", name(row)), line.trim_end());
     }
     page.gap();

@@ -10,6 +10,7 @@ use rushhour::agents::{
 use rushhour::dice::Dice;
 use rushhour::event::{CommandId, Offset, Outcome};
 use rushhour::plan::fault::How;
+use rushhour::retry::Budget;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,7 +63,7 @@ fn any_input() -> impl Strategy<Value = Input<'static>> {
         4 => prop::option::of((0_u16..2, 1_u64..20)).prop_map(|id| Input::Command {
             id: id.map(|(issuer, number)| CommandId { issuer, number })
         }),
-        6 => (result, body).prop_map(|(result, body)| Input::Reply(Reply { result, body })),
+        6 => (result, body).prop_map(|(result, body)| Input::Reply(Reply { result, body, retry_after: None })),
         1 => (how, 0_u64..5000).prop_map(|(how, away)| Input::Told(Order::Drop { how, away: millis(away) })),
     ]
 }
@@ -89,7 +90,15 @@ fn hold_to_account(agent: &mut impl Agent, inputs: Vec<(u64, Input<'static>)>) {
             now = now.max(at);
         }
         let mut out = Vec::new();
-        agent.on(now, input, &mut Context { dice: &mut dice }, &mut out);
+        agent.on(
+            now,
+            input,
+            &mut Context {
+                dice: &mut dice,
+                budget: &Budget::unlimited(),
+            },
+            &mut out,
+        );
         for action in out {
             assert!(!done, "it was done and wants {action:?}");
             match action {

@@ -41,6 +41,7 @@ impl Given {
             Given::Reply(result) => Input::Reply(Reply {
                 result: *result,
                 body,
+                retry_after: None,
             }),
             Given::Told(order) => Input::Told(*order),
         }

@@ -9,6 +9,7 @@ use rushhour::agents::{
 use rushhour::dice::Dice;
 use rushhour::event::{AgentKind, CommandId, CommandStep, Event, Offset, Outcome};
 use rushhour::plan::Plan;
+use rushhour::retry::Budget;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -24,7 +25,10 @@ fn told(plan: &Plan, answers: &[ReplyResult]) -> (Vec<CommandStep>, Vec<(Outcome
     issuer.on(
         now,
         Input::Due { due: DUE },
-        &mut Context { dice: &mut dice },
+        &mut Context {
+            dice: &mut dice,
+            budget: &Budget::unlimited(),
+        },
         &mut out,
     );
     for result in answers {
@@ -32,14 +36,26 @@ fn told(plan: &Plan, answers: &[ReplyResult]) -> (Vec<CommandStep>, Vec<(Outcome
         let reply = Input::Reply(Reply {
             result: *result,
             body: b"",
+            retry_after: None,
         });
-        issuer.on(now, reply, &mut Context { dice: &mut dice }, &mut out);
+        issuer.on(
+            now,
+            reply,
+            &mut Context {
+                dice: &mut dice,
+                budget: &Budget::unlimited(),
+            },
+            &mut out,
+        );
         if let Some(Action::WakeAt(Timer::Wait, at)) = out.last() {
             now = *at;
             issuer.on(
                 now,
                 Input::Timer(Timer::Wait),
-                &mut Context { dice: &mut dice },
+                &mut Context {
+                    dice: &mut dice,
+                    budget: &Budget::unlimited(),
+                },
                 &mut out,
             );
         }

@@ -99,6 +99,7 @@ pub fn full_jitter(base: Duration, cap: Duration) -> Retry {
             factor: 2.0,
         },
         attempts: None,
+        ..Retry::NEVER
     }
 }
 
@@ -110,6 +111,7 @@ pub fn doubling(base: Duration, cap: Duration) -> Retry {
             factor: 2.0,
         },
         attempts: None,
+        ..Retry::NEVER
     }
 }
 
@@ -117,6 +119,7 @@ pub fn fixed(every: Duration, attempts: u32) -> Retry {
     Retry {
         backoff: Backoff::Fixed { every },
         attempts: Some(attempts),
+        ..Retry::NEVER
     }
 }
 

@@ -58,7 +58,7 @@ proptest! {
         let mut dice = dice();
         let wait = backoff.wait(attempts, Duration::MAX, &mut dice);
         prop_assert!(wait <= backoff.longest());
-        let retry = Retry { backoff, attempts: Some(attempts) };
+        let retry = Retry { backoff, attempts: Some(attempts), ..Retry::NEVER };
         let total = retry.longest_total(seconds(1)).unwrap();
         prop_assert!(total >= seconds(u64::from(attempts)));
         prop_assert!(total <= (seconds(1) + backoff.longest()) * attempts);
@@ -66,7 +66,7 @@ proptest! {
 
     #[test]
     fn no_run_of_attempts_takes_longer_than_the_longest_total(backoff in any_backoff(), attempts in 1_u32..40, seed in any::<u64>()) {
-        let retry = Retry { backoff, attempts: Some(attempts) };
+        let retry = Retry { backoff, attempts: Some(attempts), ..Retry::NEVER };
         let mut dice = Dice::named(seed, 1, 1);
         let (mut sum, mut made, mut previous) = (seconds(3), 1, Duration::ZERO);
         while let Some(wait) = retry.next(made, previous, &mut dice) {
@@ -95,6 +95,7 @@ fn attempts_count_the_first_one() {
     let retry = Retry {
         backoff: Backoff::Immediate,
         attempts: Some(2),
+        ..Retry::NEVER
     };
     assert_eq!(
         retry.next(1, Duration::ZERO, &mut dice()),
@@ -119,6 +120,7 @@ fn the_longest_total_is_what_one_would_add_up_by_hand() {
     let fixed = Retry {
         backoff: Backoff::Fixed { every: seconds(2) },
         attempts: Some(4),
+        ..Retry::NEVER
     };
     assert_eq!(
         fixed.longest_total(seconds(5)),
@@ -128,6 +130,7 @@ fn the_longest_total_is_what_one_would_add_up_by_hand() {
     let jitter = Retry {
         backoff: Backoff::FullJitter { base, cap, factor },
         attempts: Some(6),
+        ..Retry::NEVER
     };
     assert_eq!(
         jitter.longest_total(seconds(1)),

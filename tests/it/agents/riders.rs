@@ -7,6 +7,7 @@ use rushhour::agents::{
 use rushhour::dice::Dice;
 use rushhour::event::{Event, Offset, OperationId, Outcome};
 use rushhour::plan::OperationKind;
+use rushhour::retry::Budget;
 use std::sync::Arc;
 
 const BIKES: &str = r#"{"bikes":[{"id":"bike-7"}]}"#;
@@ -42,6 +43,7 @@ impl Story {
             input,
             &mut Context {
                 dice: &mut self.dice,
+                budget: &Budget::unlimited(),
             },
             &mut self.wants,
         );
@@ -52,6 +54,7 @@ impl Story {
         self.give(Input::Reply(Reply {
             result,
             body: body.as_bytes(),
+            retry_after: None,
         }));
         self
     }

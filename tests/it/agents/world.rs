@@ -15,6 +15,7 @@ use rushhour::event::{AgentId, AgentKind, CommandId, Event, HubChange, Offset, O
 use rushhour::plan::fault::{How, TriggerKind};
 use rushhour::plan::target::CommandSend;
 use rushhour::plan::{self, Plan};
+use rushhour::retry::Budget;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub struct World {
     hubs: Vec<usize>,
     queue: BinaryHeap<Reverse<(Offset, u64)>>,
     pending: BTreeMap<u64, (usize, Occurrence)>,
+    budgets: BTreeMap<(AgentKind, usize), Arc<Budget>>,
     sequence: u64,
     now: Offset,
     /// Everything told, in order.
@@ -46,6 +48,7 @@ struct Actor {
     id: AgentId,
     agent: Player,
     dice: Dice,
+    budget: Arc<Budget>,
     account: Account,
     /// The occurrence that each running timer waits for.
     timers: BTreeMap<u8, u64>,
@@ -71,6 +74,7 @@ impl World {
             hubs: Vec::new(),
             queue: BinaryHeap::new(),
             pending: BTreeMap::new(),
+            budgets: BTreeMap::new(),
             sequence: 0,
             now: Offset::ZERO,
             told: Vec::new(),
@@ -262,10 +266,14 @@ impl World {
             group: u16::try_from(group).expect("few groups"),
             index,
         };
+        let bucket = || Arc::new(self.plan.budget(kind, group));
+        let budget = self.budgets.entry((kind, group)).or_insert_with(bucket);
+        let budget = Arc::clone(budget);
         self.actors.push(Actor {
             id,
             agent,
             dice: Dice::of(self.plan.seed, id),
+            budget,
             account: Account::default(),
             timers: BTreeMap::new(),
             session: 0,
@@ -308,6 +316,7 @@ impl World {
         let mut out = Vec::new();
         let mut context = Context {
             dice: &mut actor.dice,
+            budget: &actor.budget,
         };
         match &mut actor.agent {
             Player::Hub(hub) => hub.on(self.now, input, &mut context, &mut out),

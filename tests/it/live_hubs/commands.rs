@@ -48,6 +48,7 @@ fn commanding(ports: &[u16]) -> Plan {
         retry: Retry {
             backoff: Backoff::Immediate,
             attempts: Some(1),
+            ..Retry::NEVER
         },
         max_in_flight: 100,
     });

@@ -73,6 +73,7 @@ pub fn plan(ports: &[u16], count: u32) -> Plan {
             retry: Retry {
                 backoff,
                 attempts: None,
+                ..Retry::NEVER
             },
             first: Duration::from_millis(500),
             healthy_after: Duration::from_secs(1),

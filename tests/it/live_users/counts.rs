@@ -141,6 +141,7 @@ async fn retries_carry_the_same_id_and_are_counted_as_the_server_counts_them() {
             every: Duration::from_millis(50),
         },
         attempts: Some(4),
+        ..Retry::NEVER
     };
     plan.drain = Duration::from_secs(5);
     run(plan, &told).await;
@@ -214,6 +215,7 @@ async fn refused_connections_are_unreachable_and_retried_by_the_policy_alone() {
     plan.riders[0].retry = Retry {
         backoff: Backoff::Immediate,
         attempts: Some(3),
+        ..Retry::NEVER
     };
     plan.drain = Duration::from_secs(2);
     run(plan, &told).await;

@@ -150,6 +150,7 @@ async fn a_command_by_http_keeps_its_id_and_its_hub_over_its_attempts() {
             every: Duration::from_millis(20),
         },
         attempts: Some(3),
+        ..Retry::NEVER
     };
     let told = Told::default();
     run(plan, &told).await;

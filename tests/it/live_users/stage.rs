@@ -7,17 +7,14 @@ use rushhour::net::clock::Clock;
 use rushhour::net::hosts::Hosts;
 use rushhour::plan::target::{Answer, Journey, Method, Request, Step, StepAction};
 use rushhour::plan::{Plan, RiderGroup, Target, Template, operation};
-use rushhour::retry::{Backoff, Retry};
+use rushhour::retry::Retry;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Once only.
-pub const NO_RETRY: Retry = Retry {
-    backoff: Backoff::Immediate,
-    attempts: Some(1),
-};
+pub const NO_RETRY: Retry = Retry::NEVER;
 
 pub fn template(text: &str) -> Template {
     Template::parse(text).expect("the template can be read")

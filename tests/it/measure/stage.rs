@@ -31,6 +31,7 @@ pub fn plan() -> Plan {
     let retry = Retry {
         backoff: Backoff::Immediate,
         attempts: Some(1),
+        ..Retry::NEVER
     };
     let operation = |name: &str, group: &str, kind| Operation {
         name: name.to_owned(),
