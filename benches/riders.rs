@@ -17,7 +17,8 @@ use rushhour::live::users::UserFleet;
 use rushhour::net::clock::Clock;
 use rushhour::net::hosts::Hosts;
 use rushhour::net::http::Http;
-use rushhour::plan::target::{Answer, Journey, Method, Request, Step, StepAction};
+use rushhour::plan::places::Choice;
+use rushhour::plan::target::{Answer, Journey, Method, Repeat, Request, Step, StepAction};
 use rushhour::plan::{Plan, RiderGroup, Target, Template, operation};
 use rushhour::retry::{Backoff, Retry};
 use std::io::{BufRead, BufReader, Read};
@@ -289,6 +290,7 @@ fn plan(address: &str, per_second: f64, lasts: Duration) -> Plan {
     let steps = vec![Step {
         name: "near".to_owned(),
         action: StepAction::Request(request),
+        repeat: Repeat::Once,
     }];
     let target = Target {
         journeys: vec![Journey {
@@ -315,6 +317,8 @@ fn plan(address: &str, per_second: f64, lasts: Duration) -> Plan {
         },
         max_in_flight: IN_FLIGHT,
         identity: None,
+        places: Choice::Even,
+        idempotency: true,
     }];
     Plan {
         profile: PathBuf::new(),

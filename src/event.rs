@@ -318,6 +318,9 @@ pub enum Event {
     },
     /// One attempt of it leaves. Exactly one `Answered` follows, or it is unfinished.
     Attempted { operation: OperationId, at: Offset },
+    /// One more attempt of it leaves that is meant and no retry: the next poll, the next candidate. Exactly one `Answered` follows, or it
+    /// is unfinished.
+    Continued { operation: OperationId, at: Offset },
     /// The attempt sent at `sent` ended.
     Answered {
         operation: OperationId,
@@ -325,7 +328,8 @@ pub enum Event {
         at: Offset,
         outcome: Outcome,
     },
-    /// The intended action ended after `attempts` attempts (a journey: after so many requests; it has no `Attempted` of its own).
+    /// The intended action ended after `attempts` attempts (a journey or a span: after so many requests, without the `Continued` ones; it has no
+    /// `Attempted` of its own).
     Finished {
         operation: OperationId,
         due: Offset,
@@ -333,6 +337,13 @@ pub enum Event {
         at: Offset,
         outcome: Outcome,
         attempts: u32,
+    },
+    /// The target did the same thing twice, because an attempt that it had accepted was repeated: `known` from its answers, or else
+    /// possible, since nothing told it that the second attempt was a repeated one.
+    Duplicated {
+        operation: OperationId,
+        known: bool,
+        at: Offset,
     },
     /// At the end of the run: this action of `due` was still under way.
     Unfinished {

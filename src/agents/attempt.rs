@@ -16,6 +16,8 @@ pub(super) struct Attempts {
     sent: Offset,
     previous_wait_us: u64,
     made: u32,
+    /// Since the last one that was meant: the first, a poll, another candidate.
+    tries: u32,
     operation: OperationId,
 }
 
@@ -28,6 +30,7 @@ impl Attempts {
             sent: Offset::ZERO,
             previous_wait_us: 0,
             made: 0,
+            tries: 0,
             operation,
         }
     }
@@ -53,7 +56,11 @@ impl Attempts {
 
     /// None made yet, for the next action of the same operation; the previous wait is remembered.
     pub fn over(self) -> Attempts {
-        Attempts { made: 0, ..self }
+        Attempts {
+            made: 0,
+            tries: 0,
+            ..self
+        }
     }
 
     /// The next action of the same operation starts.
@@ -80,11 +87,29 @@ impl Attempts {
             context.budget.deposit();
         }
         self.made = self.made.saturating_add(1);
+        self.tries = self.tries.saturating_add(1);
         self.sent = now;
         out.push(Action::Tell(Event::Attempted {
             operation: self.operation,
             at: now,
         }));
+    }
+
+    /// One more attempt leaves that is meant and no retry; the policy's count begins anew.
+    pub fn go_on(&mut self, now: Offset, out: &mut Vec<Action>) {
+        self.made = self.made.saturating_add(1);
+        self.tries = 1;
+        self.previous_wait_us = 0;
+        self.sent = now;
+        out.push(Action::Tell(Event::Continued {
+            operation: self.operation,
+            at: now,
+        }));
+    }
+
+    /// When the last one left.
+    pub fn sent(&self) -> Offset {
+        self.sent
     }
 
     /// The attempt ended.
@@ -143,10 +168,10 @@ impl Attempts {
         if asked.is_some() {
             self.tell(RetryChange::Asked, now, out);
         }
-        if !worth_retrying(outcome) || !retry.allows(self.made) {
+        if !worth_retrying(outcome) || !retry.allows(self.tries) {
             return None;
         }
-        let own = self.backoff(&retry.backoff, self.made, context.dice);
+        let own = self.backoff(&retry.backoff, self.tries, context.dice);
         let wait = retry.with_retry_after(own, asked);
         let at = now.after(wait);
         if last.is_some_and(|last| at >= last) || !self.pay(now, context, out) {

@@ -208,7 +208,7 @@ impl Agent for Issuer {
             }
             (State::AwaitingRetry, Input::Timer(Timer::Wait)) => self.attempt(now, context, out),
             (State::AwaitingReply, Input::Reply(reply)) => self.reply(now, reply, context, out),
-            (State::New, Input::Told(Order::Stop)) => {
+            (State::New, Input::Told(Order::Leave | Order::Stop)) => {
                 self.state = State::Done;
                 out.push(Action::Done);
             }

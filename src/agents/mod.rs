@@ -12,7 +12,8 @@
 //! - After [`Action::Close`] and after [`Input::Lost`] nothing of that connection is told any more, neither packets that had
 //!   been read nor its end (the stale events of an old connection are a known trap).
 //! - After [`Action::Done`] the agent is told nothing; if it is, it does nothing.
-//! - At the end of the run every agent that is not done is told [`Order::Stop`], also those that were never told `Due`.
+//! - At the end of the run every rider and issuer under way is told [`Order::Leave`], and after that every agent that is not done
+//!   [`Order::Stop`], also those that were never told `Due`.
 //!
 //! # Who tells which event
 //! Agents tell everything about their intended actions (`Started`, `Attempted`, `Answered`, `Finished`, `Unfinished`), `Hub`, `Command`
@@ -23,7 +24,9 @@
 //! | connect | hub | one outage: due when the policy let the first attempt go, attempts are its tries, `Ok` at SUBACK |
 //! | telemetry, answer | hub | one publish: `Ok` when `Published`, timed out after the group's timeout, reset with its session |
 //! | step | rider | one request step with its retries; the first is due with the journey, later ones when the one before ended |
-//! | journey | rider | no `Attempted` and `Answered` of its own; `attempts` in `Finished` are the requests of all its steps |
+//! | journey | rider | no `Attempted` and `Answered` of its own; `attempts` in `Finished` are the requests of all its steps, those left out that were meant to be repeated |
+//! | span | rider | like the journey, from the due time of its first step to the end of its last |
+//! | always | rider | one request after the end of the journey, due when that or the one before it ended |
 //! | issue | issuer | handing one command over, due time to "accepted" |
 //! | command | nobody here | the ledger in `measure` derives it from the steps of the command |
 
@@ -139,6 +142,9 @@ pub enum Timer {
 pub enum Order {
     /// Hub: end the session this way, stay away so long, then reconnect by policy.
     Drop { how: How, away: Duration },
+    /// The load is over and the agent's time, too: leave off what is under way (nothing of a request in flight is told any more), tell
+    /// what is unfinished, and do only what must always be done at the end of a journey. `Done` follows, at once or after that.
+    Leave,
     /// The run is over: end what can be ended, tell what is unfinished. `Done` follows.
     Stop,
 }

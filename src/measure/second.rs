@@ -23,6 +23,11 @@ pub struct Second {
 pub struct OperationSecond {
     pub started: u32,
     pub attempted: u32,
+    /// Attempts that were meant and no retries (polls, further candidates); they are not among `attempted`.
+    pub continued: u32,
+    /// Actions that the target did twice for certain, and those that it may have done twice.
+    pub duplicated: u32,
+    pub doubtful: u32,
     /// Attempts that the target refused.
     pub refused: u32,
     pub ok: u32,
@@ -119,6 +124,9 @@ impl OperationSecond {
     pub(super) fn add(&mut self, other: &OperationSecond) {
         self.started += other.started;
         self.attempted += other.attempted;
+        self.continued += other.continued;
+        self.duplicated += other.duplicated;
+        self.doubtful += other.doubtful;
         self.refused += other.refused;
         self.ok += other.ok;
         self.declined += other.declined;

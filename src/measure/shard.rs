@@ -184,6 +184,21 @@ impl Shard {
             Event::Attempted { operation, at } => {
                 contents.attempted(&self.plan, at, operation);
             }
+            Event::Continued { operation, at } => {
+                if let Some(row) = contents.operation(&self.plan, at, operation) {
+                    row.continued += 1;
+                }
+            }
+            Event::Duplicated {
+                operation,
+                known,
+                at,
+            } => {
+                if let Some(row) = contents.operation(&self.plan, at, operation) {
+                    row.duplicated += u32::from(known);
+                    row.doubtful += u32::from(!known);
+                }
+            }
             Event::Answered {
                 operation,
                 at,
@@ -197,34 +212,7 @@ impl Shard {
                     row.refused += 1;
                 }
             }
-            Event::Finished {
-                operation,
-                due,
-                started,
-                at,
-                outcome,
-                attempts,
-            } => {
-                contents.tally(operation, outcome).actions += 1;
-                let carried = self
-                    .times
-                    .load_end()
-                    .is_some_and(|end| at >= end && due < end);
-                let row = if carried {
-                    let carried = &mut contents.carried;
-                    let second = carried.get_or_insert_with(|| Second::new(&self.plan, u64::MAX));
-                    second.operations.get_mut(usize::from(operation.0))
-                } else {
-                    contents.operation(&self.plan, at, operation)
-                };
-                if let Some(row) = row {
-                    row.finish(outcome, microseconds(at, due), microseconds(at, started));
-                    // A journey tells no attempts of its own.
-                    if self.plan.is_journey(operation) {
-                        row.attempted += attempts;
-                    }
-                }
-            }
+            Event::Finished { .. } => self.finished(contents, event),
             Event::Hub { group, change, at } => {
                 if let Some(row) = contents.hubs(&self.plan, at, group) {
                     row.change(change);
@@ -236,6 +224,40 @@ impl Shard {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// An action ended; what was due before the load's end and ended after it is kept apart.
+    fn finished(&self, contents: &mut Contents, event: &Event) {
+        let Event::Finished {
+            operation,
+            due,
+            started,
+            at,
+            outcome,
+            attempts,
+        } = *event
+        else {
+            return;
+        };
+        contents.tally(operation, outcome).actions += 1;
+        let carried = self
+            .times
+            .load_end()
+            .is_some_and(|end| at >= end && due < end);
+        let row = if carried {
+            let carried = &mut contents.carried;
+            let second = carried.get_or_insert_with(|| Second::new(&self.plan, u64::MAX));
+            second.operations.get_mut(usize::from(operation.0))
+        } else {
+            contents.operation(&self.plan, at, operation)
+        };
+        if let Some(row) = row {
+            row.finish(outcome, microseconds(at, due), microseconds(at, started));
+            // A journey and its spans tell no attempts of their own.
+            if self.plan.is_made_of_steps(operation) {
+                row.attempted += attempts;
+            }
         }
     }
 

@@ -30,6 +30,11 @@ pub struct Totals {
 pub struct OperationTotal {
     pub started: u64,
     pub attempted: u64,
+    /// Attempts that were meant and no retries (polls, further candidates); they are not among `attempted`.
+    pub continued: u64,
+    /// Actions that the target did twice for certain, and those that it may have done twice.
+    pub duplicated: u64,
+    pub doubtful: u64,
     pub ok: u64,
     pub declined: u64,
     /// `not_sent` is among them, `timed_out` is not.
@@ -72,6 +77,9 @@ impl OperationTotal {
     fn add(&mut self, second: &OperationSecond) {
         self.started += u64::from(second.started);
         self.attempted += u64::from(second.attempted);
+        self.continued += u64::from(second.continued);
+        self.duplicated += u64::from(second.duplicated);
+        self.doubtful += u64::from(second.doubtful);
         self.ok += u64::from(second.ok);
         self.declined += u64::from(second.declined);
         self.failed += u64::from(second.failed);

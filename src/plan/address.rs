@@ -1,6 +1,6 @@
 //! Every address that a target names.
 
-use super::target::{CommandSend, Request, StepAction, Target};
+use super::target::{CommandSend, Request, Target};
 
 impl Target {
     /// Every address as the file writes it, each with its place in the file. The lab's own database is not among them: the lab
@@ -25,13 +25,10 @@ impl Target {
             }
         }
         for journey in &self.journeys {
-            for step in &journey.steps {
-                if let StepAction::Request(send) = &step.action {
-                    request(
-                        format!("journeys.{}.steps.{}", journey.name, step.name),
-                        send,
-                    );
-                }
+            for (name, send) in journey.requests() {
+                let is_closing = journey.always.iter().any(|closing| closing.name == name);
+                let list = if is_closing { "always" } else { "steps" };
+                request(format!("journeys.{}.{list}.{name}", journey.name), send);
             }
         }
         for operation in &self.operations {

@@ -1,6 +1,7 @@
 //! Who takes part: groups of hubs, riders and issuers.
 
 use super::identity::Rows;
+use super::places::Choice;
 use crate::arrivals::Schedule;
 use crate::retry::Retry;
 use std::time::Duration;
@@ -72,6 +73,11 @@ pub struct RiderGroup {
     pub max_in_flight: u32,
     /// The accounts of its riders, if the journey has any.
     pub identity: Option<Rows>,
+    /// How they are spread over the places of the journey, if it has any.
+    pub places: Choice,
+    /// Whether every attempt of an intended action carries the same `<intent>`. Without it, headers that hold it are left out,
+    /// and it is another one for each attempt elsewhere.
+    pub idempotency: bool,
 }
 
 /// A group that sends commands to a group of hubs.

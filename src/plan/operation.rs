@@ -27,6 +27,10 @@ pub enum OperationKind {
     Step { riders: usize, step: usize },
     /// A whole journey, thinking left out of no latency.
     Journey { riders: usize },
+    /// A stretch of a journey from one step to another.
+    Span { riders: usize, span: usize },
+    /// One request that follows the end of a journey, however it ended.
+    Closing { riders: usize, closing: usize },
     /// Handing a command to the target: due time to "accepted".
     Issue { issuers: usize },
     /// A command end to end: due time to the hub's answer.
@@ -75,6 +79,14 @@ pub fn table(
                 );
             }
         }
+        for (span, described) in journey.spans.iter().enumerate() {
+            let kind = OperationKind::Span { riders, span };
+            row(&described.name, &group.name, kind);
+        }
+        for (closing, described) in journey.always.iter().enumerate() {
+            let kind = OperationKind::Closing { riders, closing };
+            row(&described.name, &group.name, kind);
+        }
     }
     for (issuers, group) in issuers.iter().enumerate() {
         row(&group.name, &group.name, OperationKind::Issue { issuers });
@@ -103,10 +115,21 @@ impl super::Plan {
         }
     }
 
-    /// Whether the operation is a whole journey, whose attempts are the requests of its steps.
+    /// Whether the operation is a journey or a span of one, whose attempts are the requests of its steps.
     #[must_use]
-    pub fn is_journey(&self, id: OperationId) -> bool {
+    pub fn is_made_of_steps(&self, id: OperationId) -> bool {
         let row = self.operations.get(usize::from(id.0));
-        row.is_some_and(|row| matches!(row.kind, OperationKind::Journey { .. }))
+        row.is_some_and(|row| row.kind.is_made_of_steps())
+    }
+}
+
+impl OperationKind {
+    /// Whether it is a journey or a span of one: it has no attempts of its own.
+    #[must_use]
+    pub fn is_made_of_steps(self) -> bool {
+        matches!(
+            self,
+            OperationKind::Journey { .. } | OperationKind::Span { .. }
+        )
     }
 }

@@ -3,12 +3,15 @@
 use super::fault::{Component, Link, OperationSpec};
 use super::identity::IdentitySet;
 use super::json_path::JsonPath;
+use super::places::Places;
 use super::template::{JsonTemplate, Template};
 use super::tls::DeviceTls;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub use super::journey::{Candidates, Closing, Journey, Poll, Repeat, Span, Step, StepAction};
 
 /// The target file, checked.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +28,8 @@ pub struct Target {
     pub identities: Vec<IdentitySet>,
     pub devices: Vec<Device>,
     pub commands: Vec<CommandSpec>,
+    /// Lists of places that riders go to.
+    pub places: Vec<Places>,
     pub journeys: Vec<Journey>,
     /// What happens by itself, and how often; a profile that never covers one is warned about.
     pub periodic: BTreeMap<String, Duration>,
@@ -134,33 +139,6 @@ pub enum CommandSend {
         topic: Template,
         qos: u8,
         json: JsonTemplate,
-    },
-}
-
-/// A way through the target that a rider takes.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Journey {
-    pub name: String,
-    /// Row in `Target::identities` of the accounts that its riders use.
-    pub identity: Option<usize>,
-    pub steps: Vec<Step>,
-}
-
-/// One step of a journey.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Step {
-    pub name: String,
-    pub action: StepAction,
-}
-
-/// What a step does.
-#[derive(Debug, Clone, PartialEq)]
-pub enum StepAction {
-    Request(Request),
-    /// Wait uniformly between the two.
-    Think {
-        low: Duration,
-        high: Duration,
     },
 }
 
@@ -374,14 +352,8 @@ impl Target {
                 CommandSend::Publish { topic, .. } => each(topic),
             }
         }
-        for step in self
-            .journeys
-            .iter_mut()
-            .flat_map(|journey| &mut journey.steps)
-        {
-            if let StepAction::Request(request) = &mut step.action {
-                request.each_template(each);
-            }
+        for request in self.journeys.iter_mut().flat_map(Journey::requests_mut) {
+            request.each_template(each);
         }
         self.probes
             .sources
@@ -412,14 +384,8 @@ impl Target {
                 CommandSend::Publish { json, .. } => each(json),
             }
         }
-        for step in self
-            .journeys
-            .iter_mut()
-            .flat_map(|journey| &mut journey.steps)
-        {
-            if let StepAction::Request(request) = &mut step.action {
-                request.json.iter_mut().for_each(&mut *each);
-            }
+        for request in self.journeys.iter_mut().flat_map(Journey::requests_mut) {
+            request.json.iter_mut().for_each(&mut *each);
         }
         self.operations
             .iter_mut()

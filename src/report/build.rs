@@ -326,10 +326,7 @@ fn generator(collector: &Collector, facts: &Facts) -> GeneratorSection {
         lag_allowed_us: lag.allowed_us(),
         not_sent: sent_by_us
             .filter(|(row, _)| {
-                !matches!(
-                    row.kind,
-                    OperationKind::Command { .. } | OperationKind::Journey { .. }
-                )
+                !row.kind.is_made_of_steps() && !matches!(row.kind, OperationKind::Command { .. })
             })
             .map(|(_, total)| total.not_sent)
             .sum(),

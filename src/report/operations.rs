@@ -38,7 +38,9 @@ fn row(
     let attempts = total.attempted.saturating_sub(unsent);
     let (attempts, amplification) = match operation.kind {
         // Its attempts are those of handing it over.
-        OperationKind::Command { .. } | OperationKind::Journey { .. } => (0, None),
+        OperationKind::Command { .. }
+        | OperationKind::Journey { .. }
+        | OperationKind::Span { .. } => (0, None),
         _ => (attempts, ratio(attempts, total.started)),
     };
     OperationRow {
@@ -151,6 +153,8 @@ fn kind(kind: OperationKind) -> &'static str {
         OperationKind::Answer { .. } => "answer",
         OperationKind::Step { .. } => "step",
         OperationKind::Journey { .. } => "journey",
+        OperationKind::Span { .. } => "span",
+        OperationKind::Closing { .. } => "always",
         OperationKind::Issue { .. } => "issue",
         OperationKind::Command { .. } => "command",
     }

@@ -90,7 +90,7 @@ impl Lines<'_> {
             sum(is_wanted, |row| row.failed + row.timed_out),
         );
         // Those of a journey are those of its steps.
-        let own = |kind| !matches!(kind, OperationKind::Journey { .. });
+        let own = |kind: OperationKind| !kind.is_made_of_steps();
         self.add("attempts", "/s", Join::Mean, sum(own, |row| row.attempted));
         self.add(
             "in flight",

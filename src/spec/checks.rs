@@ -44,7 +44,10 @@ fn names(plan: &Plan, profile: &At<'_>) {
         let is_action = plan.operations.iter().any(|operation| {
             let is_step = matches!(
                 operation.kind,
-                OperationKind::Step { .. } | OperationKind::Journey { .. }
+                OperationKind::Step { .. }
+                    | OperationKind::Journey { .. }
+                    | OperationKind::Span { .. }
+                    | OperationKind::Closing { .. }
             );
             is_step && operation.name == **name
         });

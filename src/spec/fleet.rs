@@ -2,14 +2,16 @@
 
 use super::fields::Fields;
 use super::journey::row_of;
+use super::places;
 use super::policy;
 use super::reader::At;
 use super::schedule;
 use super::target::Names;
 use crate::arrivals::Schedule;
 use crate::plan::fleet::{HubGroup, IssuerGroup, Reconnect, RiderGroup, Telemetry};
-use crate::plan::outlook::needed_in_flight;
-use crate::plan::target::{Device, Target};
+use crate::plan::outlook::{needed_in_flight, worst_wait};
+use crate::plan::places::Places;
+use crate::plan::target::{Device, Journey, Target};
 use crate::retry::{Backoff, Retry};
 use std::time::Duration;
 
@@ -54,6 +56,25 @@ impl Around<'_> {
             .devices
             .iter()
             .find(|device| device.name == self.names.devices[row])
+    }
+
+    /// The journey of a row of the names, if it could be read.
+    fn journey(&self, row: usize) -> Option<&Journey> {
+        let name = &self.names.journeys[row];
+        self.target
+            .journeys
+            .iter()
+            .find(|journey| journey.name == *name)
+    }
+
+    /// The places to which that journey goes.
+    fn places_of(&self, row: usize) -> Option<&Places> {
+        let place = self.journey(row)?.place?;
+        let name = &self.names.places[place];
+        self.target
+            .places
+            .iter()
+            .find(|places| places.name == *name)
     }
 }
 
@@ -195,10 +216,10 @@ fn calls(fields: &mut Fields<'_>, around: &Around<'_>, stream: &str) -> Calls {
 }
 
 impl Calls {
-    /// What is given, or the peak rate times the worst wait of one request.
-    fn max_in_flight(&self) -> u32 {
+    /// What is given, or the peak rate times the worst wait of one step.
+    fn max_in_flight(&self, give_up: Option<Duration>) -> u32 {
         let needed = self.arrivals.as_ref().map_or(0, |arrivals| {
-            needed_in_flight(arrivals, self.timeout, &self.retry)
+            needed_in_flight(arrivals, worst_wait(self.timeout, &self.retry, give_up))
         });
         let needed = u32::try_from(needed).unwrap_or(MOST_IN_FLIGHT);
         self.max_in_flight
@@ -213,8 +234,33 @@ pub(super) fn riders(name: &str, at: &At<'_>, around: &Around<'_>) -> Option<Rid
         .need("journey")
         .and_then(|at| row_of(&at, &around.names.journeys, "journey", "journeys"));
     let calls = calls(&mut fields, around, &format!("riders/{name}"));
-    fields.finish(&["places"]);
-    let max_in_flight = calls.max_in_flight();
+    let places = fields.get("places").map(|at| {
+        let places = journey.and_then(|row| around.places_of(row));
+        (at, places)
+    });
+    let places = places.and_then(|(at, places)| match (places, journey) {
+        (Some(places), _) => places::choice(&at, places),
+        (None, Some(row)) => {
+            at.wrong_key(
+                format!(
+                    "the journey `{}` goes to no places",
+                    around.names.journeys[row]
+                ),
+                "add `place: …` to it in the target file, or leave this out",
+            );
+            None
+        }
+        (None, None) => None,
+    });
+    let idempotency = fields
+        .get("idempotency")
+        .and_then(|at| at.word(&[("on", true), ("off", false)]))
+        .unwrap_or(true);
+    fields.finish(&[]);
+    let give_up = journey
+        .and_then(|row| around.journey(row))
+        .and_then(Journey::longest_give_up);
+    let max_in_flight = calls.max_in_flight(give_up);
     Some(RiderGroup {
         name: name.to_owned(),
         journey: journey?,
@@ -223,6 +269,8 @@ pub(super) fn riders(name: &str, at: &At<'_>, around: &Around<'_>) -> Option<Rid
         retry: calls.retry,
         max_in_flight,
         identity: None,
+        places: places.unwrap_or_default(),
+        idempotency,
     })
 }
 
@@ -262,7 +310,7 @@ pub(super) fn issuers(
         );
     }
     fields.finish(&[]);
-    let max_in_flight = calls.max_in_flight();
+    let max_in_flight = calls.max_in_flight(None);
     Some(IssuerGroup {
         name: name.to_owned(),
         command: command?,

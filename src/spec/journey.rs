@@ -1,20 +1,15 @@
-//! What is asked over HTTP: commands, the steps of journeys, operations.
+//! What is asked over HTTP: commands, the requests of journeys, operations.
 
 use super::address;
 use super::device::{json_path, qos, topic_text};
 use super::fields::Fields;
 use super::reader::At;
 use super::target::Names;
-use super::units;
 use super::words::{self, Placeholders};
 use crate::plan::fault::OperationSpec;
-use crate::plan::quantity;
-use crate::plan::target::{
-    Answer, CommandSend, CommandSpec, Journey, Method, Request, Step, StepAction,
-};
+use crate::plan::target::{Answer, CommandSend, CommandSpec, Method, Request};
 use crate::plan::template::{JsonTemplate, Template};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 const METHODS: [(&str, Method); 5] = [
     ("get", Method::Get),
@@ -35,8 +30,10 @@ pub(super) struct RequestContext<'a> {
 
 /// Which keys beside address, headers and body a request may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
+pub(super) enum Use {
     Step,
+    /// What is always asked when a journey is over.
+    Closing,
     Command,
     Operation,
 }
@@ -135,101 +132,7 @@ pub(super) fn operation(
     })
 }
 
-/// One entry of `journeys:`.
-pub(super) fn journey(name: &str, at: &At<'_>, names: &Names) -> Option<Journey> {
-    let mut fields = at.fields()?;
-    let host = names.host_placeholders();
-    let base = fields.get("base").and_then(|at| {
-        let template = at.template(&host)?;
-        address::check_http(&at, &template, &host);
-        Some(template)
-    });
-    let context = RequestContext {
-        names,
-        base: base.as_ref(),
-    };
-    let mut known = names.placeholders(&["rider", "intent"]);
-    let mut steps = Vec::new();
-    let entries = fields
-        .need("steps")
-        .and_then(|at| at.named())
-        .unwrap_or_default();
-    for (step, at) in &entries {
-        if let Some(action) = step_action(at, &context, &mut known) {
-            steps.push(Step {
-                name: (*step).to_owned(),
-                action,
-            });
-        }
-        if *step == name {
-            at.wrong_key(
-                format!("the step `{name}` is called like its journey"),
-                "give one of them another name",
-            );
-        }
-    }
-    if !entries.is_empty()
-        && steps.len() == entries.len()
-        && steps
-            .iter()
-            .all(|step| matches!(step.action, StepAction::Think { .. }))
-    {
-        at.find(&["steps"]).wrong_key(
-            "no step asks anything of the target",
-            "add a step such as `near: { get: /bikes/near }`",
-        );
-    }
-    fields.finish(&["identity", "place", "always", "spans"]);
-    Some(Journey {
-        name: name.to_owned(),
-        identity: None,
-        steps,
-    })
-}
-
-fn step_action(
-    at: &At<'_>,
-    context: &RequestContext<'_>,
-    known: &mut Placeholders<'_>,
-) -> Option<StepAction> {
-    let mut fields = at.fields()?;
-    if let Some(think) = fields.get("think") {
-        let (low, high) = span(&think).unwrap_or_default();
-        fields.finish(&[]);
-        return Some(StepAction::Think { low, high });
-    }
-    let request = request(&mut fields, context, known, Use::Step);
-    fields.finish(&["every", "until", "give_up", "dock", "sends"]);
-    // What it keeps is known to the steps after it, even if something else is wrong with it.
-    known.agent.extend(at.find(&["keep"]).keys());
-    request.map(StepAction::Request)
-}
-
-/// `3m to 12m`, or one duration.
-fn span(at: &At<'_>) -> Option<(Duration, Duration)> {
-    let text = at.text()?;
-    let (low, high) = text.split_once(" to ").unwrap_or((text, text));
-    match (units::duration(low.trim()), units::duration(high.trim())) {
-        (Ok(low), Ok(high)) if low <= high => Some((low, high)),
-        (Ok(low), Ok(high)) => {
-            at.wrong(
-                format!(
-                    "{} is longer than {}",
-                    quantity::duration(low),
-                    quantity::duration(high)
-                ),
-                "write the shorter one first: `3m to 12m`",
-            );
-            None
-        }
-        (Err(wrong), _) | (_, Err(wrong)) => {
-            at.wrong(wrong.message, wrong.help.unwrap_or_default());
-            None
-        }
-    }
-}
-
-fn request(
+pub(super) fn request(
     fields: &mut Fields<'_>,
     context: &RequestContext<'_>,
     known: &Placeholders<'_>,
@@ -239,7 +142,7 @@ fn request(
     keys.extend(match usage {
         Use::Step => Some("think"),
         Use::Command => Some("publish"),
-        Use::Operation => None,
+        Use::Operation | Use::Closing => None,
     });
     let method = fields.one_of(&keys);
     let url = method.as_ref().and_then(|(_, at)| {
@@ -294,7 +197,7 @@ fn answer(fields: &mut Fields<'_>, usage: Use) -> Answer {
         ..Answer::default()
     };
     match usage {
-        Use::Operation => {}
+        Use::Operation | Use::Closing => {}
         Use::Command => {
             answer.expired = fields
                 .get("expired")

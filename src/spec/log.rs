@@ -42,6 +42,11 @@ impl Log {
         self.files.borrow_mut()[file].lines = unified.split('\n').map(str::to_owned).collect();
     }
 
+    /// The path of a file, as it was opened.
+    pub fn path(&self, file: usize) -> PathBuf {
+        self.files.borrow()[file].path.clone()
+    }
+
     /// The text of a line, empty past the end.
     pub fn line(&self, place: Place) -> String {
         let files = self.files.borrow();

@@ -13,6 +13,7 @@ mod grammar;
 mod journey;
 mod load;
 mod log;
+mod places;
 mod policy;
 mod probes;
 mod problem;
@@ -22,7 +23,9 @@ mod resolve;
 #[cfg(test)]
 mod round_trip;
 mod schedule;
+mod steps;
 mod subject;
+mod table;
 mod target;
 mod timeline;
 mod tree;

@@ -39,6 +39,15 @@ impl<'a> At<'a> {
         self.log
     }
 
+    /// A path as it is written here: relative to this file.
+    pub fn beside(&self, path: &str) -> std::path::PathBuf {
+        super::target::beside(&self.log.path(self.node.place.file), path)
+    }
+
+    pub fn is_list(&self) -> bool {
+        matches!(self.node.content, Content::List(_))
+    }
+
     /// Where to point at: the value, or the key if there is nothing behind it.
     pub fn place(&self) -> Place {
         if self.node.is_null() {

@@ -39,6 +39,7 @@ impl Subjects<'_> {
                         kind,
                         OperationKind::Telemetry { .. }
                             | OperationKind::Answer { .. }
+                            | OperationKind::Span { .. }
                             | OperationKind::Command { .. }
                     )
                 };
@@ -410,6 +411,8 @@ fn kind_name(kind: OperationKind) -> &'static str {
         OperationKind::Answer { .. } => "the answers of hubs",
         OperationKind::Step { .. } => "a step",
         OperationKind::Journey { .. } => "a journey",
+        OperationKind::Span { .. } => "a span",
+        OperationKind::Closing { .. } => "a step that is always taken",
         OperationKind::Issue { .. } => "a group of issuers",
         OperationKind::Command { .. } => "the way of a command",
     }

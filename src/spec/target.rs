@@ -3,8 +3,10 @@
 use super::device;
 use super::fields::Fields;
 use super::journey::{self, RequestContext};
+use super::places;
 use super::probes;
 use super::reader::At;
+use super::steps;
 use super::words::Placeholders;
 use crate::plan::target::{Ceilings, Environment, LabSpec, LabTls, SecretSource, Target};
 use std::collections::BTreeMap;
@@ -45,6 +47,7 @@ pub(super) struct Names {
     pub lab: Vec<String>,
     pub devices: Vec<String>,
     pub commands: Vec<String>,
+    pub places: Vec<String>,
     pub journeys: Vec<String>,
     pub operations: Vec<String>,
     pub components: Vec<String>,
@@ -109,6 +112,7 @@ pub(super) fn read(
 
     let devices = section(&mut fields, "devices", &mut names.devices);
     let commands = section(&mut fields, "commands", &mut names.commands);
+    let places = section(&mut fields, "places", &mut names.places);
     let journeys = section(&mut fields, "journeys", &mut names.journeys);
     let probes = fields.get("probes");
     let operations = section(&mut fields, "operations", &mut names.operations);
@@ -130,7 +134,8 @@ pub(super) fn read(
         max,
         devices: each(devices, |name, at| device::device(name, at, &names)),
         commands: each(commands, |name, at| journey::command(name, at, &requests)),
-        journeys: each(journeys, |name, at| journey::journey(name, at, &names)),
+        places: each(places, places::places),
+        journeys: each(journeys, |name, at| steps::journey(name, at, &names)),
         periodic,
         lab,
         probes: probes

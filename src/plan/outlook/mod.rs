@@ -8,7 +8,7 @@ mod print;
 use super::Plan;
 use super::fault::{FaultKind, TriggerKind};
 use super::fleet::HubGroup;
-use super::target::{CommandSend, StepAction};
+use super::target::{CommandSend, Journey};
 use crate::arrivals::Schedule;
 use crate::retry::Retry;
 use std::time::Duration;
@@ -110,11 +110,12 @@ pub struct Towards {
 #[must_use]
 pub fn arriving(plan: &Plan) -> Vec<Arriving> {
     let riders = plan.riders.iter().map(|group| {
+        let journey = plan.target.journeys.get(group.journey);
+        let give_up = journey.and_then(Journey::longest_give_up);
         arriving_group(
             &group.name,
             &group.arrivals,
-            group.timeout,
-            &group.retry,
+            worst_wait(group.timeout, &group.retry, give_up),
             group.max_in_flight,
         )
     });
@@ -122,8 +123,7 @@ pub fn arriving(plan: &Plan) -> Vec<Arriving> {
         arriving_group(
             &group.name,
             &group.arrivals,
-            group.timeout,
-            &group.retry,
+            worst_wait(group.timeout, &group.retry, None),
             group.max_in_flight,
         )
     });
@@ -133,8 +133,7 @@ pub fn arriving(plan: &Plan) -> Vec<Arriving> {
 fn arriving_group(
     name: &str,
     arrivals: &Schedule,
-    timeout: Duration,
-    retry: &Retry,
+    worst_wait: Duration,
     max_in_flight: u32,
 ) -> Arriving {
     let mut from = Duration::ZERO;
@@ -154,16 +153,22 @@ fn arriving_group(
         group: name.to_owned(),
         pieces: pieces.collect(),
         peak_per_second: arrivals.peak_per_second(),
-        worst_wait: retry.longest_total(timeout).unwrap_or_default(),
-        needed_in_flight: needed_in_flight(arrivals, timeout, retry),
+        worst_wait,
+        needed_in_flight: needed_in_flight(arrivals, worst_wait),
         max_in_flight,
     }
 }
 
-/// The peak rate times the worst wait of one request, all its attempts included.
+/// The worst wait of one step: all its attempts with the waits between them, or the longest `give_up` of a step that polls.
 #[must_use]
-pub fn needed_in_flight(arrivals: &Schedule, timeout: Duration, retry: &Retry) -> u64 {
-    let worst = retry.longest_total(timeout).unwrap_or_default();
+pub fn worst_wait(timeout: Duration, retry: &Retry, give_up: Option<Duration>) -> Duration {
+    let attempts = retry.longest_total(timeout).unwrap_or_default();
+    attempts.max(give_up.unwrap_or_default())
+}
+
+/// The peak rate times the worst wait of one step.
+#[must_use]
+pub fn needed_in_flight(arrivals: &Schedule, worst: Duration) -> u64 {
     // Far below 2^53 for any rate and wait that a file may hold; a float beyond u64 stops at its largest value.
     (arrivals.peak_per_second() * worst.as_secs_f64()).ceil() as u64
 }
@@ -275,17 +280,8 @@ pub fn peak_connects_per_second(plan: &Plan) -> f64 {
 #[must_use]
 pub fn peak_requests_per_second(plan: &Plan) -> f64 {
     let riders = plan.riders.iter().map(|group| {
-        let steps = plan
-            .target
-            .journeys
-            .get(group.journey)
-            .map_or(0, |journey| {
-                journey
-                    .steps
-                    .iter()
-                    .filter(|step| matches!(step.action, StepAction::Request(_)))
-                    .count()
-            });
+        let journey = plan.target.journeys.get(group.journey);
+        let steps = journey.map_or(0, |journey| journey.requests().count());
         group.arrivals.peak_per_second() * steps as f64
     });
     let issuers = plan.issuers.iter().filter(|group| {
@@ -326,13 +322,11 @@ pub fn towards(plan: &Plan) -> Vec<Towards> {
     }
     for group in &plan.riders {
         let mut seen: Vec<String> = Vec::new();
-        for step in &plan.target.journeys[group.journey].steps {
-            if let StepAction::Request(request) = &step.action {
-                let address = request.url.to_string();
-                if !seen.contains(&host_of(&address)) {
-                    seen.push(host_of(&address));
-                    add(address, 0, u64::from(group.max_in_flight));
-                }
+        for (_, request) in plan.target.journeys[group.journey].requests() {
+            let address = request.url.to_string();
+            if !seen.contains(&host_of(&address)) {
+                seen.push(host_of(&address));
+                add(address, 0, u64::from(group.max_in_flight));
             }
         }
     }

@@ -39,7 +39,7 @@ impl Account {
                     under_way: None,
                 });
             }
-            Event::Attempted { operation, at } => {
+            Event::Attempted { operation, at } | Event::Continued { operation, at } => {
                 let open = self.find(event, |open| {
                     open.operation == *operation && open.under_way.is_none() && open.started <= *at
                 });

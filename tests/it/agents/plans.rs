@@ -4,9 +4,10 @@ use rushhour::arrivals::{Piece, Schedule, Spread};
 use rushhour::plan::fault::{Disconnect, How, Trigger, TriggerKind};
 use rushhour::plan::fleet::{Reconnect, Telemetry};
 use rushhour::plan::json_path::JsonPath;
+use rushhour::plan::places::Choice;
 use rushhour::plan::target::{
     Answer, AnswerTopic, CommandSend, CommandSpec, CommandTopic, Device, Find, Journey, Method,
-    Request, Step, StepAction, Topic,
+    Repeat, Request, Step, StepAction, Topic,
 };
 use rushhour::plan::template::JsonTemplate;
 use rushhour::plan::{HubGroup, IssuerGroup, Plan, RiderGroup, Target, Template, operation};
@@ -211,6 +212,7 @@ fn journey() -> Journey {
     let step = |name: &str, action| Step {
         name: name.to_owned(),
         action,
+        repeat: Repeat::Once,
     };
     let near = Answer {
         keep: keep("bike", "$.bikes[0].id"),
@@ -226,6 +228,9 @@ fn journey() -> Journey {
     let base = "http://127.0.0.1:80/v1";
     Journey {
         name: "unlock-and-ride".to_owned(),
+        place: None,
+        always: Vec::new(),
+        spans: Vec::new(),
         steps: vec![
             step(
                 "near",
@@ -275,6 +280,8 @@ fn commuters() -> RiderGroup {
         retry: fixed(seconds(2), 4),
         max_in_flight: 1000,
         identity: None,
+        places: Choice::Even,
+        idempotency: true,
     }
 }
 

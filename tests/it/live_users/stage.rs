@@ -5,7 +5,8 @@ use rushhour::event::{Event, Offset, OperationId, Outcome, Sink};
 use rushhour::live::users::UserFleet;
 use rushhour::net::clock::Clock;
 use rushhour::net::hosts::Hosts;
-use rushhour::plan::target::{Answer, Journey, Method, Request, Step, StepAction};
+use rushhour::plan::places::Choice;
+use rushhour::plan::target::{Answer, Journey, Method, Repeat, Request, Step, StepAction};
 use rushhour::plan::{Plan, RiderGroup, Target, Template, operation};
 use rushhour::retry::Retry;
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ pub fn step(name: &str, request: Request) -> Step {
     Step {
         name: name.to_owned(),
         action: StepAction::Request(request),
+        repeat: Repeat::Once,
     }
 }
 
@@ -61,6 +63,8 @@ pub fn plan(steps: Vec<Step>, per_second: f64, lasts: Duration) -> Plan {
         retry: NO_RETRY,
         max_in_flight: 500,
         identity: None,
+        places: Choice::Even,
+        idempotency: true,
     }];
     let operations = operation::table(&[], &riders, &[], &target);
     Plan {

@@ -8,6 +8,7 @@ use rushhour::measure::{Collector, Judge, Judgement, Second, Shard};
 use rushhour::plan::expect::{Comparison, Expectation, Limit, Scope, Subject, Unit};
 use rushhour::plan::fault::{Disconnect, How, Trigger, TriggerKind};
 use rushhour::plan::fleet::{HubGroup, IssuerGroup, Reconnect, RiderGroup};
+use rushhour::plan::places::Choice;
 use rushhour::plan::target::{AnswerTopic, Device, Find, Target};
 use rushhour::plan::template::{JsonTemplate, Template};
 use rushhour::plan::{Operation, OperationKind, Plan};
@@ -108,6 +109,8 @@ fn commuters(retry: Retry) -> RiderGroup {
         retry,
         max_in_flight: 100,
         identity: None,
+        places: Choice::Even,
+        idempotency: true,
     }
 }
 
