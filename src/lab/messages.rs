@@ -41,14 +41,19 @@ pub enum ToGateway {
         serial: String,
         generation: u64,
         client: Client,
+        /// The generation of the connection whose session goes on with this one, messages on their way included.
+        resumes: Option<u64>,
     },
+    /// A client proved anew on its live connection who it is.
+    Reauthenticated,
     /// The session takes commands from now on.
     Listening { serial: String, generation: u64 },
-    /// The session ended.
+    /// The connection ended, and the session with it unless the shard keeps it and takes commands for it.
     Closed {
         serial: String,
         generation: u64,
         cause: Cause,
+        keeps: bool,
     },
     /// A CONNECT was turned away.
     Refused { cause: Cause },
@@ -81,6 +86,8 @@ pub enum ToShard {
         generation: u64,
         command: String,
         action: String,
+        /// For how long it is of use, in milliseconds.
+        ttl_ms: u64,
     },
     /// Close the session, if it is still the same.
     Close {
@@ -104,6 +111,8 @@ pub enum Check {
 /// What a shard sees of the client of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Client {
+    /// The version of MQTT.
+    pub protocol: String,
     /// The version of TLS, if there is any.
     pub tls: Option<String>,
     /// Whether the handshake resumed an earlier session.
@@ -163,8 +172,12 @@ pub enum Cause {
     Protocol,
     /// It did not read what was sent.
     Stuck,
+    /// More connects at a time than the shard takes.
+    Throttled,
     /// Its shard is gone.
     ShardLost,
+    /// A session whose connection had ended before was kept for as long as was agreed on.
+    SessionExpired,
 }
 
 /// Reads the next message; `None` at the end of the stream or at a line that is no message.

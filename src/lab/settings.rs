@@ -18,6 +18,14 @@ pub struct Settings {
     pub dispatch_queue: u64,
     pub auth_expires_after_ms: u64,
     pub bikes: u64,
+    pub max_connects_per_second: u64,
+    pub server_keep_alive_s: u64,
+    pub receive_maximum: u64,
+    pub topic_alias_maximum: u64,
+    pub maximum_packet_size: u64,
+    pub session_expiry_max_s: u64,
+    pub session_queue: u64,
+    pub reauth_challenges: u64,
 }
 
 impl Default for Settings {
@@ -33,6 +41,14 @@ impl Default for Settings {
             dispatch_queue: 20_000,
             auth_expires_after_ms: 100,
             bikes: 2000,
+            max_connects_per_second: 0,
+            server_keep_alive_s: 0,
+            receive_maximum: 64,
+            topic_alias_maximum: 10,
+            maximum_packet_size: 65536,
+            session_expiry_max_s: 3600,
+            session_queue: 100,
+            reauth_challenges: 1,
         }
     }
 }
@@ -45,7 +61,7 @@ struct Setting {
     place: fn(&mut Settings) -> &mut u64,
 }
 
-const KNOWN: [Setting; 10] = [
+const KNOWN: [Setting; 18] = [
     Setting {
         name: "pool_size",
         range: 1..=1000,
@@ -105,6 +121,54 @@ const KNOWN: [Setting; 10] = [
         range: 1..=1_000_000,
         about: "bikes that riders can find",
         place: |all| &mut all.bikes,
+    },
+    Setting {
+        name: "max_connects_per_second",
+        range: 0..=1_000_000,
+        about: "connects that a shard takes; more are refused with 0x9F, or code 3 in MQTT 3.1.1; 0 is no limit",
+        place: |all| &mut all.max_connects_per_second,
+    },
+    Setting {
+        name: "server_keep_alive_s",
+        range: 0..=65_535,
+        about: "keep-alive that MQTT 5 hubs are told to use; 0 leaves them theirs",
+        place: |all| &mut all.server_keep_alive_s,
+    },
+    Setting {
+        name: "receive_maximum",
+        range: 1..=65_535,
+        about: "QoS 1 messages that an MQTT 5 hub may have unacknowledged",
+        place: |all| &mut all.receive_maximum,
+    },
+    Setting {
+        name: "topic_alias_maximum",
+        range: 0..=1000,
+        about: "topic aliases that an MQTT 5 hub may use",
+        place: |all| &mut all.topic_alias_maximum,
+    },
+    Setting {
+        name: "maximum_packet_size",
+        range: 128..=1_048_576,
+        about: "longest packet that a hub may send, in bytes",
+        place: |all| &mut all.maximum_packet_size,
+    },
+    Setting {
+        name: "session_expiry_max_s",
+        range: 0..=86_400,
+        about: "longest time for which a shard keeps a session without a connection",
+        place: |all| &mut all.session_expiry_max_s,
+    },
+    Setting {
+        name: "session_queue",
+        range: 1..=100_000,
+        about: "messages that may wait for one hub; one more is not taken",
+        place: |all| &mut all.session_queue,
+    },
+    Setting {
+        name: "reauth_challenges",
+        range: 0..=3,
+        about: "challenges that a hub answers before its re-authentication is decided",
+        place: |all| &mut all.reauth_challenges,
     },
 ];
 

@@ -133,6 +133,7 @@ struct Family<'a> {
     dir: &'a Path,
     ports: Ports,
     tls: Option<shard::TlsFiles>,
+    settings: Settings,
     running: BTreeMap<String, Running>,
     news: mpsc::Sender<News>,
     /// Shards that are being started anew: down first, then up.
@@ -174,6 +175,7 @@ async fn supervise(plan: Plan, dir: &Path) -> Result<(), LabError> {
         dir,
         ports,
         tls: None,
+        settings: plan.settings.clone(),
         running: BTreeMap::new(),
         news,
         restarting: BTreeMap::new(),
@@ -296,6 +298,7 @@ impl Family<'_> {
             port: self.ports.shards[usize::from(number) - 1],
             gateway: self.ports.gateway,
             tls: self.tls.clone(),
+            settings: self.settings.clone(),
         };
         self.launch(Part::Shard, &shard_name(number), &configuration)
     }

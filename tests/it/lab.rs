@@ -5,6 +5,7 @@ mod database;
 mod defects;
 mod hub;
 mod metrics;
+mod mqtt5;
 mod processes;
 mod raw;
 mod riders;

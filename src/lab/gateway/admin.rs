@@ -114,6 +114,7 @@ async fn sessions(
                 "serial": serial,
                 "shard": format!("shard-{}", session.place.shard),
                 "listens": session.place.listens,
+                "protocol": session.client.protocol,
                 "tls": session.client.tls,
                 "resumed": session.client.resumed,
                 "certificate": session.client.certificate,

@@ -135,7 +135,10 @@ async fn ready(State(gateway): State<Arc<Gateway>>) -> Response {
 }
 
 async fn hub(State(gateway): State<Arc<Gateway>>, Path(serial): Path<String>) -> Response {
-    let place = gateway.presence.place(&serial);
+    let place = gateway
+        .presence
+        .place(&serial)
+        .filter(|place| place.connected);
     let shard = place.map(|place| format!("shard-{}", place.shard));
     Json(json!({ "serial": serial, "online": place.is_some(), "shard": shard })).into_response()
 }

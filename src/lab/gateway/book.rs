@@ -30,6 +30,13 @@ struct Entry {
     stage: Stage,
 }
 
+/// A command in a worker's hands.
+pub struct Taken {
+    pub serial: String,
+    pub action: String,
+    pub expires: Instant,
+}
+
 /// What to do with a command that was handed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begin {
@@ -145,13 +152,17 @@ impl Book {
     }
 
     /// What a worker has to know about a command from the queue; `None` if it is over.
-    pub fn taken(&self, id: &str) -> Option<(String, String)> {
+    pub fn taken(&self, id: &str) -> Option<Taken> {
         let inside = self.inside();
         let entry = inside
             .live
             .get(id)
             .filter(|entry| entry.stage == Stage::Queued)?;
-        Some((entry.serial.clone(), entry.action.clone()))
+        Some(Taken {
+            serial: entry.serial.clone(),
+            action: entry.action.clone(),
+            expires: entry.expires,
+        })
     }
 
     /// The hub is away: the command waits for it, unless `is_back` says that it came back this moment.
@@ -236,6 +247,23 @@ impl Book {
         });
         for id in lost {
             self.wait(&id, &is_back);
+        }
+    }
+
+    /// The session goes on with another connection, and so does what was sent on it.
+    pub fn resumed(&self, serial: &str, old: u64, new: u64) {
+        let mut inside = self.inside();
+        let went = Stage::Sent {
+            generation: old,
+            delivered: false,
+        };
+        for id in inside.ids_of(serial, |stage| stage == went) {
+            if let Some(entry) = inside.live.get_mut(&id) {
+                entry.stage = Stage::Sent {
+                    generation: new,
+                    delivered: false,
+                };
+            }
         }
     }
 

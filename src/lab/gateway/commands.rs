@@ -1,7 +1,7 @@
 //! A command's way: accepted, stored, dispatched to its hub's shard, answered by the hub, or expired.
 
 use super::Gateway;
-use super::book::{Begin, Stage};
+use super::book::{Begin, Stage, Taken};
 use super::counts::Count;
 use super::pool::{DatabaseError, Endpoint};
 use super::store;
@@ -9,7 +9,7 @@ use crate::lab::defect::Defect;
 use crate::lab::messages::ToShard;
 use serde::Deserialize;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How exactly times to live are kept.
 const TICK: Duration = Duration::from_millis(20);
@@ -66,6 +66,12 @@ pub fn start(gateway: &Arc<Gateway>) {
             }
         }
     });
+}
+
+/// Milliseconds until then.
+fn left_ms(expires: Instant) -> u64 {
+    let left = expires.saturating_duration_since(Instant::now());
+    u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Gateway {
@@ -127,9 +133,14 @@ impl Gateway {
     }
 
     async fn dispatch(self: &Arc<Self>, id: &str) {
-        let Some((serial, action)) = self.book.taken(id) else {
+        let Some(taken) = self.book.taken(id) else {
             return;
         };
+        let Taken {
+            serial,
+            action,
+            expires,
+        } = taken;
         let is_back = |serial: &str| self.presence.reachable(serial).is_some();
         if !is_back(&serial) {
             return self.book.wait(id, is_back);
@@ -148,6 +159,7 @@ impl Gateway {
                 generation,
                 command: id.to_owned(),
                 action,
+                ttl_ms: left_ms(expires),
             };
             self.presence.reachable(&serial) == Some(place)
                 && self.links.try_tell(place.shard, message)

@@ -22,10 +22,11 @@ pub enum Count {
     ChecksFromDatabase,
     ChecksUnanswered,
     Rechecks,
+    Reauthenticated,
 }
 
 impl Count {
-    pub const ALL: [Count; 14] = [
+    pub const ALL: [Count; 15] = [
         Count::CommandsAccepted,
         Count::CommandsRefused,
         Count::CommandsDispatched,
@@ -40,6 +41,7 @@ impl Count {
         Count::ChecksFromDatabase,
         Count::ChecksUnanswered,
         Count::Rechecks,
+        Count::Reauthenticated,
     ];
 
     /// Its name in metrics and statistics.
@@ -59,6 +61,7 @@ impl Count {
             Count::ChecksFromDatabase => "checks_from_database",
             Count::ChecksUnanswered => "checks_unanswered",
             Count::Rechecks => "rechecks",
+            Count::Reauthenticated => "reauthentications",
         }
     }
 }

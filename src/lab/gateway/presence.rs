@@ -12,6 +12,8 @@ pub struct Place {
     pub generation: u64,
     /// Whether it takes commands already.
     pub listens: bool,
+    /// Whether it has a connection; without one its shard keeps its commands for it.
+    pub connected: bool,
 }
 
 /// A live session: where it is, and what its shard sees of the client.
@@ -54,6 +56,7 @@ impl Presence {
             shard,
             generation,
             listens: false,
+            connected: true,
         };
         let replaced = sessions.insert(serial.to_owned(), Session { place, client });
         Some(replaced.map(|session| session.place))
@@ -70,16 +73,20 @@ impl Presence {
         }
     }
 
-    /// The session ended; false if it was not the hub's session any more.
-    pub fn closed(&self, serial: &str, generation: u64) -> bool {
+    /// The connection ended, and the session with it unless its shard keeps it; false if it was not the hub's any more.
+    pub fn closed(&self, serial: &str, generation: u64, keeps: bool) -> bool {
         let mut sessions = self.held();
-        let is_it = sessions
-            .get(serial)
-            .is_some_and(|session| session.place.generation == generation);
-        if is_it {
+        let Some(session) = sessions
+            .get_mut(serial)
+            .filter(|session| session.place.generation == generation)
+        else {
+            return false;
+        };
+        session.place.connected = false;
+        if !keeps {
             sessions.remove(serial);
         }
-        is_it
+        true
     }
 
     /// Forgets every session on a shard; gives them.
@@ -106,11 +113,13 @@ impl Presence {
         self.place(serial).filter(|place| place.listens)
     }
 
-    /// Number of sessions by shard; shards without any are not in it.
+    /// Number of connected hubs by shard; shards without any are not in it.
     pub fn sessions(&self) -> BTreeMap<u16, u64> {
         let mut sessions = BTreeMap::new();
         for session in self.held().values() {
-            *sessions.entry(session.place.shard).or_default() += 1;
+            if session.place.connected {
+                *sessions.entry(session.place.shard).or_default() += 1;
+            }
         }
         sessions
     }
@@ -119,6 +128,7 @@ impl Presence {
     pub fn page(&self, after: &str, most: usize, shard: Option<u16>) -> Vec<(String, Session)> {
         self.held()
             .range::<str, _>((Bound::Excluded(after), Bound::Unbounded))
+            .filter(|(_, session)| session.place.connected)
             .filter(|(_, session)| shard.is_none_or(|shard| session.place.shard == shard))
             .take(most)
             .map(|(serial, session)| (serial.clone(), session.clone()))
@@ -130,6 +140,7 @@ impl Presence {
         let sessions = self.held();
         let certificates: HashSet<&str> = sessions
             .values()
+            .filter(|session| session.place.connected)
             .filter_map(|session| session.client.certificate.as_deref())
             .collect();
         certificates.len()

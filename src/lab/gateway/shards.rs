@@ -135,7 +135,9 @@ impl Gateway {
                 serial,
                 generation,
                 client,
-            } => self.opened(shard, &serial, generation, client),
+                resumes,
+            } => self.opened(shard, &serial, generation, client, resumes),
+            ToGateway::Reauthenticated => self.counts.add(Count::Reauthenticated),
             ToGateway::Listening { serial, generation } => {
                 if self.presence.listening(&serial, generation) {
                     self.book.hub_back(&serial);
@@ -145,11 +147,16 @@ impl Gateway {
                 serial,
                 generation,
                 cause,
+                keeps,
             } => {
-                if self.presence.closed(&serial, generation) {
+                let was_it = self.presence.closed(&serial, generation, keeps);
+                // The connection of a session that expires has ended, and was counted, long before.
+                if was_it && cause != Cause::SessionExpired {
                     self.count_end(shard, cause);
                 }
-                self.session_lost(&serial, generation);
+                if !keeps {
+                    self.session_lost(&serial, generation);
+                }
             }
             ToGateway::Refused { cause } => {
                 self.counts.of_shard(shard, |counts| {
@@ -167,7 +174,14 @@ impl Gateway {
         }
     }
 
-    fn opened(&self, shard: u16, serial: &str, generation: u64, client: Client) {
+    fn opened(
+        &self,
+        shard: u16,
+        serial: &str,
+        generation: u64,
+        client: Client,
+        resumes: Option<u64>,
+    ) {
         let Some(replaced) = self.presence.opened(serial, shard, generation, client) else {
             // A later session of the hub stands on another shard: this one is the old one.
             self.links.try_tell(shard, close(serial, generation));
@@ -175,12 +189,18 @@ impl Gateway {
         };
         self.counts.of_shard(shard, |counts| counts.connects += 1);
         if let Some(old) = replaced {
-            self.count_end(old.shard, Cause::Takeover);
+            if old.connected {
+                self.count_end(old.shard, Cause::Takeover);
+            }
             if old.shard != shard {
                 self.links
                     .try_tell(old.shard, close(serial, old.generation));
             }
-            self.session_lost(serial, old.generation);
+            if resumes == Some(old.generation) {
+                self.book.resumed(serial, old.generation, generation);
+            } else {
+                self.session_lost(serial, old.generation);
+            }
         }
     }
 

@@ -1,57 +1,67 @@
-//! Who is connected to this shard, who gets what, and what the gateway says and is told.
+//! Who is connected to this shard, whose session lives on without a connection, and who gets what.
 
-use crate::lab::messages::{Cause, Check, Client, ToGateway, ToShard};
-use bytes::Bytes;
-use rumqttc::mqttbytes::{QoS, matches};
+mod orders;
+
+use super::ending::End;
+use super::mailbox::{Mailbox, Message};
+use super::packet::{Publish, Will, Wish};
+use super::topics::{Retained, Subscription, matches};
+use crate::lab::messages::{Cause, Check, Client, ToGateway};
+use crate::lab::settings::Settings;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::{Instant, sleep};
 
-/// Messages that may wait for one session; one more is not delivered.
-const SESSION_QUEUE: usize = 16;
+/// Between two looks for sessions whose time without a connection is over.
+const SWEEP: Duration = Duration::from_millis(250);
 
-/// A message on its way to a session.
-pub struct Outgoing {
-    pub topic: String,
-    pub payload: Bytes,
-    pub qos: QoS,
-    /// The command that it is, if the gateway wants to know of its arrival.
-    pub command: Option<String>,
-}
-
-/// What a session gets when it is admitted.
+/// What a connection gets when it is admitted.
 pub struct Seat {
-    pub generation: u64,
-    pub outgoing: mpsc::Receiver<Box<Outgoing>>,
-    pub close: oneshot::Receiver<Cause>,
+    pub mailbox: Arc<Mailbox>,
+    /// Tells that there are messages in the mailbox.
+    pub wake: Arc<Notify>,
+    pub close: oneshot::Receiver<End>,
+    /// What an earlier connection of the session did not see acknowledged.
+    pub again: Vec<Publish>,
+    /// The generation of the connection whose session goes on.
+    pub resumes: Option<u64>,
+    /// Whether the session takes its hub's commands already.
+    pub listens: bool,
 }
 
 /// The shard's common knowledge.
 pub struct Broker {
+    pub settings: Settings,
     inside: Mutex<Inside>,
     to_gateway: mpsc::Sender<ToGateway>,
     requests: AtomicU64,
 }
 
-#[derive(Default)]
 struct Inside {
     linked: bool,
     sessions: HashMap<String, Session>,
-    /// Subscriptions beside a hub's own commands: filter, subscriber, QoS.
-    filters: Vec<(String, String, QoS)>,
+    /// Subscriptions beside those of hubs to their own commands.
+    subscriptions: Vec<Subscription>,
+    retained: Retained,
     checks: HashMap<u64, oneshot::Sender<(Check, u64)>>,
     expire_after: Option<Duration>,
+    /// Connects that are allowed now, and when that was worked out.
+    allowance: (f64, Instant),
 }
 
 struct Session {
     generation: u64,
     client: Client,
-    outgoing: mpsc::Sender<Box<Outgoing>>,
-    close: Option<oneshot::Sender<Cause>>,
+    mailbox: Arc<Mailbox>,
+    /// How to end its connection; none without one.
+    close: Option<oneshot::Sender<End>>,
+    /// When it ends; none while it has a connection.
+    expires: Option<Instant>,
     /// The QoS at which it takes its own commands.
-    commands: Option<QoS>,
+    commands: Option<u8>,
 }
 
 /// `d/{serial}/cmd`.
@@ -61,9 +71,18 @@ pub fn command_topic(serial: &str) -> String {
 
 impl Broker {
     /// Nobody is connected; what the gateway is to know goes into the channel.
-    pub fn new(to_gateway: mpsc::Sender<ToGateway>) -> Broker {
+    pub fn new(settings: Settings, to_gateway: mpsc::Sender<ToGateway>) -> Broker {
         Broker {
-            inside: Mutex::default(),
+            settings,
+            inside: Mutex::new(Inside {
+                linked: false,
+                sessions: HashMap::new(),
+                subscriptions: Vec::new(),
+                retained: Retained::default(),
+                checks: HashMap::new(),
+                expire_after: None,
+                allowance: (f64::INFINITY, Instant::now()),
+            }),
             to_gateway,
             requests: AtomicU64::new(1),
         }
@@ -77,6 +96,23 @@ impl Broker {
     pub async fn tell(&self, message: ToGateway) {
         // The receiver lives as long as the process.
         let _ = self.to_gateway.send(message).await;
+    }
+
+    /// Whether one more connect is within the rate that the shard takes.
+    pub fn may_connect_now(&self) -> bool {
+        let rate = self.settings.max_connects_per_second as f64;
+        if rate == 0.0 {
+            return true;
+        }
+        let mut inside = self.inside();
+        let (left, since) = inside.allowance;
+        let now = Instant::now();
+        // A tenth of a second's worth may come at once.
+        let most = (rate / 10.0).max(1.0);
+        let left = (left + rate * now.duration_since(since).as_secs_f64()).min(most);
+        let allowed = left >= 1.0;
+        inside.allowance = (if allowed { left - 1.0 } else { left }, now);
+        allowed
     }
 
     /// Asks the gateway whether the hub may be connected.
@@ -113,240 +149,248 @@ impl Broker {
         }
     }
 
-    /// Gives the session of a hub its place; an older session of the same hub is closed.
-    pub fn seat(&self, serial: &str, generation: u64, client: Client) -> Seat {
-        let (outgoing, receive) = mpsc::channel(SESSION_QUEUE);
+    /// Gives the connection of a hub its place; an older connection of the same hub is closed. Its session goes on, unless
+    /// the hub wants a clean start.
+    pub fn seat(&self, serial: &str, generation: u64, client: Client, clean_start: bool) -> Seat {
         let (close, closed) = oneshot::channel();
         let mut inside = self.inside();
-        inside
-            .filters
-            .retain(|(_, subscriber, _)| subscriber != serial);
-        let session = Session {
+        let old = inside.sessions.remove(serial);
+        let mut session = Session {
             generation,
             client,
-            outgoing,
+            mailbox: Arc::default(),
             close: Some(close),
+            expires: None,
             commands: None,
         };
-        if let Some(mut old) = inside.sessions.insert(serial.to_owned(), session) {
-            old.close(Cause::Takeover);
+        let mut resumes = None;
+        if let Some(mut old) = old {
+            old.close(Cause::Takeover.into());
+            if clean_start {
+                inside.forget_subscriptions(serial);
+            } else {
+                resumes = Some(old.generation);
+                session.mailbox = old.mailbox;
+                session.commands = old.commands;
+            }
         }
-        Seat {
-            generation,
-            outgoing: receive,
+        let (again, wake) = session.mailbox.begin(generation);
+        let seat = Seat {
+            mailbox: Arc::clone(&session.mailbox),
+            wake,
             close: closed,
-        }
-    }
-
-    /// Takes the place away, unless a newer session has it.
-    pub fn leave(&self, serial: &str, generation: u64) {
-        let mut inside = self.inside();
-        if inside
-            .sessions
-            .get(serial)
-            .is_some_and(|session| session.generation == generation)
-        {
-            inside.sessions.remove(serial);
-            inside
-                .filters
-                .retain(|(_, subscriber, _)| subscriber != serial);
-        }
-    }
-
-    /// Subscribes a session; true if it takes its own commands from now on.
-    pub fn subscribe(&self, serial: &str, filter: String, qos: QoS) -> bool {
-        let mut inside = self.inside();
-        if filter == command_topic(serial)
-            && let Some(session) = inside.sessions.get_mut(serial)
-        {
-            return session.commands.replace(qos).is_none();
-        }
-        inside
-            .filters
-            .retain(|(old, subscriber, _)| !(*old == filter && subscriber == serial));
-        inside.filters.push((filter, serial.to_owned(), qos));
-        false
-    }
-
-    /// Takes a subscription back.
-    pub fn unsubscribe(&self, serial: &str, filter: &str) {
-        let mut inside = self.inside();
-        if filter == command_topic(serial)
-            && let Some(session) = inside.sessions.get_mut(serial)
-        {
-            session.commands = None;
-        }
-        inside
-            .filters
-            .retain(|(old, subscriber, _)| !(old == filter && subscriber == serial));
-    }
-
-    /// Hands a message that a client published to those on this shard who subscribed to its topic.
-    pub fn publish(&self, topic: &str, payload: &Bytes, qos: QoS) {
-        let inside = self.inside();
-        let send = |session: &Session, granted: QoS| {
-            let qos = if granted < qos { granted } else { qos };
-            // Who doesn't keep up misses it, as with any broker's bounded queue.
-            let message = Outgoing {
-                topic: topic.to_owned(),
-                payload: payload.clone(),
-                qos,
-                command: None,
-            };
-            let _ = session.outgoing.try_send(Box::new(message));
+            again,
+            resumes,
+            listens: session.commands.is_some(),
         };
+        inside.sessions.insert(serial.to_owned(), session);
+        seat
+    }
+
+    /// The connection is gone. Its session lives on for so many seconds, unless a newer connection has it. Gives whether
+    /// the hub's commands are kept for it meanwhile.
+    pub fn leave(&self, serial: &str, generation: u64, keep_s: u32) -> bool {
+        let mut inside = self.inside();
+        let Some(session) = inside.sessions.get_mut(serial) else {
+            return false;
+        };
+        if session.generation != generation {
+            return false;
+        }
+        if keep_s == 0 {
+            inside.sessions.remove(serial);
+            inside.forget_subscriptions(serial);
+            return false;
+        }
+        session.close = None;
+        session.expires = Instant::now().checked_add(Duration::from_secs(keep_s.into()));
+        session.mailbox.pause(generation);
+        session.commands > Some(0)
+    }
+
+    /// Ends sessions whose time without a connection is over, for ever.
+    pub async fn sweep(self: Arc<Self>) {
+        loop {
+            sleep(SWEEP).await;
+            let over: Vec<(String, u64)> = {
+                let mut inside = self.inside();
+                let now = Instant::now();
+                let over: Vec<(String, u64)> = inside
+                    .sessions
+                    .iter()
+                    .filter(|(_, session)| session.expires.is_some_and(|expires| expires <= now))
+                    .map(|(serial, session)| (serial.clone(), session.generation))
+                    .collect();
+                for (serial, _) in &over {
+                    inside.sessions.remove(serial);
+                    inside.forget_subscriptions(serial);
+                }
+                over
+            };
+            for (serial, generation) in over {
+                self.tell(ToGateway::Closed {
+                    serial,
+                    generation,
+                    cause: Cause::SessionExpired,
+                    keeps: false,
+                })
+                .await;
+            }
+        }
+    }
+
+    /// Subscribes a session; true if it takes its own commands from now on. Retained messages go into its mailbox.
+    pub fn subscribe(&self, serial: &str, wish: &Wish) -> bool {
+        let mut inside = self.inside();
+        let most = self.most_waiting();
+        let Some(session) = inside.sessions.get_mut(serial) else {
+            return false;
+        };
+        let mailbox = Arc::clone(&session.mailbox);
+        let is_own = wish.filter == command_topic(serial);
+        let (is_new, listens) = if is_own {
+            let is_new = session.commands.replace(wish.qos).is_none();
+            (is_new, is_new)
+        } else {
+            let before = inside.subscriptions.len();
+            inside.forget_subscription(serial, &wish.filter);
+            let is_new = inside.subscriptions.len() == before;
+            inside.subscriptions.push(Subscription {
+                subscriber: serial.to_owned(),
+                wish: wish.clone(),
+            });
+            (is_new, false)
+        };
+        if wish.retain_handling == 0 || (wish.retain_handling == 1 && is_new) {
+            for mut message in inside.retained.matching(&wish.filter) {
+                message.qos = message.qos.min(wish.qos);
+                mailbox.put(message, most);
+            }
+        }
+        listens
+    }
+
+    /// Takes a subscription back; false if there was none.
+    pub fn unsubscribe(&self, serial: &str, filter: &str) -> bool {
+        let mut inside = self.inside();
+        if filter == command_topic(serial)
+            && let Some(session) = inside.sessions.get_mut(serial)
+        {
+            return session.commands.take().is_some();
+        }
+        let before = inside.subscriptions.len();
+        inside.forget_subscription(serial, filter);
+        inside.subscriptions.len() < before
+    }
+
+    /// Hands a message that a client published to those on this shard who subscribed to its topic. Gives their number.
+    pub fn publish(&self, from: &str, message: Message) -> usize {
+        let mut inside = self.inside();
+        let topic = &message.topic;
+        let mut reached = 0;
         if let Some(serial) = topic
             .strip_prefix("d/")
             .and_then(|rest| rest.strip_suffix("/cmd"))
             && let Some(session) = inside.sessions.get(serial)
             && let Some(granted) = session.commands
         {
-            send(session, granted);
+            reached += 1;
+            let mut copy = message.clone();
+            copy.qos = copy.qos.min(granted);
+            copy.retain = false;
+            // Who doesn't keep up misses it, as with any broker's bounded queue.
+            session.mailbox.put(copy, self.most_waiting());
         }
-        // The codec's matching expects a topic that begins with an ASCII letter.
-        if !topic.is_char_boundary(1) {
+        reached += inside.spread(from, &message, self.most_waiting());
+        if message.retain {
+            inside.retained.keep(message);
+        }
+        reached
+    }
+
+    /// Publishes a will: at once, or after its delay unless the session goes on with a new connection before.
+    pub fn bequeath(
+        self: &Arc<Self>,
+        serial: &str,
+        mailbox: Arc<Mailbox>,
+        will: Will,
+        keep_s: u32,
+    ) {
+        let message = Message::of(
+            &Publish {
+                duplicate: false,
+                qos: will.qos,
+                retain: will.retain,
+                topic: will.topic,
+                packet: 0,
+                properties: will.properties,
+                payload: will.payload,
+            },
+            Instant::now(),
+        );
+        // The end of the session is the latest moment.
+        let delay = will.delay.min(keep_s);
+        if delay == 0 {
+            self.publish(serial, message);
             return;
         }
-        for (filter, subscriber, granted) in &inside.filters {
-            if matches(topic, filter)
-                && let Some(session) = inside.sessions.get(subscriber)
-            {
-                send(session, *granted);
-            }
-        }
-    }
-
-    /// What a gateway has to know that knows nothing yet. The link counts as standing from here on.
-    pub fn everyone(&self) -> Vec<ToGateway> {
-        let mut inside = self.inside();
-        inside.linked = true;
-        let mut all = Vec::new();
-        for (serial, session) in &inside.sessions {
-            all.push(ToGateway::Opened {
-                serial: serial.clone(),
-                generation: session.generation,
-                client: session.client.clone(),
-            });
-            if session.commands.is_some() {
-                all.push(ToGateway::Listening {
-                    serial: serial.clone(),
-                    generation: session.generation,
+        let (broker, serial) = (Arc::clone(self), serial.to_owned());
+        tokio::spawn(async move {
+            sleep(Duration::from_secs(delay.into())).await;
+            let goes_on = broker
+                .inside()
+                .sessions
+                .get(&serial)
+                .is_some_and(|session| {
+                    session.close.is_some() && Arc::ptr_eq(&session.mailbox, &mailbox)
                 });
+            if !goes_on {
+                broker.publish(&serial, message);
             }
-        }
-        all
+        });
     }
 
-    /// The link is gone: nobody will answer the open checks.
-    pub fn gateway_lost(&self) {
-        let mut inside = self.inside();
-        inside.linked = false;
-        inside.checks.clear();
+    fn most_waiting(&self) -> usize {
+        usize::try_from(self.settings.session_queue).unwrap_or(usize::MAX)
+    }
+}
+
+impl Inside {
+    fn forget_subscriptions(&mut self, serial: &str) {
+        self.subscriptions.retain(|held| held.subscriber != serial);
     }
 
-    /// Follows the gateway. Never waits, so that the link always drains.
-    pub fn hear(self: &Arc<Self>, message: ToShard) {
-        match message {
-            ToShard::Checked {
-                request,
-                answer,
-                generation,
-            } => {
-                if let Some(waiting) = self.inside().checks.remove(&request) {
-                    let _ = waiting.send((answer, generation));
-                }
-            }
-            ToShard::ExpireAfter { milliseconds } => {
-                self.inside().expire_after = milliseconds.map(Duration::from_millis);
-            }
-            ToShard::Recheck => self.recheck(),
-            ToShard::Deliver {
-                serial,
-                generation,
-                command,
-                action,
-            } => {
-                self.deliver(&serial, generation, command, &action);
-            }
-            ToShard::Close {
-                serial,
-                generation,
-                cause,
-            } => self.close(&serial, generation, cause),
-            ToShard::Shed { sessions } => {
-                let mut inside = self.inside();
-                let most = usize::try_from(sessions).unwrap_or(usize::MAX);
-                inside
-                    .sessions
-                    .values_mut()
-                    .take(most)
-                    .for_each(|session| session.close(Cause::Rebalance));
-            }
-        }
+    fn forget_subscription(&mut self, serial: &str, filter: &str) {
+        self.subscriptions
+            .retain(|held| !(held.subscriber == serial && held.wish.filter == filter));
     }
 
-    /// Checks every live session again; one that may no longer be here, or seems so, is closed.
-    fn recheck(self: &Arc<Self>) {
-        let live: Vec<(String, u64)> = {
-            let inside = self.inside();
-            inside
-                .sessions
-                .iter()
-                .map(|(serial, session)| (serial.clone(), session.generation))
-                .collect()
-        };
-        for (serial, generation) in live {
-            let broker = Arc::clone(self);
-            tokio::spawn(async move {
-                match broker.check(&serial).await {
-                    // No answer is no reason to end a session that was good until now.
-                    Ok(_) | Err(Cause::Unavailable) => {}
-                    Err(cause) => broker.close(&serial, generation, cause),
-                }
-            });
+    /// Hands a message to those who subscribed to its topic by a filter. Gives their number.
+    fn spread(&self, from: &str, message: &Message, most: usize) -> usize {
+        let mut reached = 0;
+        for held in &self.subscriptions {
+            let is_own = held.wish.no_local && held.subscriber == from;
+            if is_own || !matches(&message.topic, &held.wish.filter) {
+                continue;
+            }
+            if let Some(session) = self.sessions.get(&held.subscriber) {
+                reached += 1;
+                let mut copy = message.clone();
+                copy.qos = copy.qos.min(held.wish.qos);
+                copy.retain &= held.wish.retain_as_published;
+                // Only the hub itself answers for its command.
+                copy.command = None;
+                session.mailbox.put(copy, most);
+            }
         }
-    }
-
-    fn close(&self, serial: &str, generation: u64, cause: Cause) {
-        if let Some(session) = self.inside().sessions.get_mut(serial)
-            && session.generation == generation
-        {
-            session.close(cause);
-        }
-    }
-
-    fn deliver(self: &Arc<Self>, serial: &str, generation: u64, command: String, action: &str) {
-        let payload = serde_json::json!({ "id": command, "action": action }).to_string();
-        let sent = {
-            let inside = self.inside();
-            let session = inside
-                .sessions
-                .get(serial)
-                .filter(|session| session.generation == generation);
-            session
-                .and_then(|session| session.commands.map(|qos| (session, qos)))
-                .is_some_and(|(session, qos)| {
-                    let topic = command_topic(serial);
-                    let message = Outgoing {
-                        topic,
-                        payload: payload.into(),
-                        qos,
-                        command: Some(command.clone()),
-                    };
-                    session.outgoing.try_send(Box::new(message)).is_ok()
-                })
-        };
-        if !sent {
-            let broker = Arc::clone(self);
-            tokio::spawn(async move { broker.tell(ToGateway::Undelivered { command }).await });
-        }
+        reached
     }
 }
 
 impl Session {
-    fn close(&mut self, cause: Cause) {
+    fn close(&mut self, end: End) {
         if let Some(close) = self.close.take() {
-            let _ = close.send(cause);
+            let _ = close.send(end);
         }
     }
 }

@@ -1,17 +1,24 @@
-//! One MQTT shard: a small MQTT 3.1.1 broker for hubs, in its own process, with a link to the gateway.
+//! One MQTT shard: a small broker of MQTT 3.1.1 and 5 for hubs, in its own process, with a link to the gateway.
 //!
-//! It serves QoS 0 and 1 and clean sessions; it keeps nothing for clients that are away, retains nothing and sends no
-//! wills.
+//! It serves QoS 0 and 1, persistent sessions, wills and retained messages, all of it in memory: what it knows ends with
+//! its process. It must not know why a hub may connect or where it belongs; the gateway does.
 
+mod admit;
 mod broker;
+mod ending;
 mod link;
+mod mailbox;
+mod packet;
 mod session;
 mod stream;
 mod tls;
+mod topics;
+mod wire;
 
 pub use tls::{TlsError, TlsFiles};
 
 use super::messages::ChildSays;
+use super::settings::Settings;
 use super::{PartError, lifeline, listen};
 use broker::Broker;
 use serde::{Deserialize, Serialize};
@@ -30,6 +37,7 @@ pub struct Configuration {
     pub gateway: u16,
     /// With it hubs speak TLS.
     pub tls: Option<TlsFiles>,
+    pub settings: Settings,
 }
 
 /// Room for what sessions tell the gateway; when it is full, sessions wait.
@@ -53,7 +61,8 @@ async fn serve(configuration: Configuration) -> Result<(), PartError> {
     let acceptor = configuration.tls.as_ref().map(tls::acceptor).transpose()?;
     let listener = listen::listen(configuration.port)?;
     let (to_gateway, messages) = mpsc::channel(LINK_QUEUE);
-    let broker = Arc::new(Broker::new(to_gateway));
+    let broker = Arc::new(Broker::new(configuration.settings.clone(), to_gateway));
+    tokio::spawn(Arc::clone(&broker).sweep());
     tokio::spawn(link::keep(configuration, Arc::clone(&broker), messages));
     lifeline::say(&ChildSays::Listening);
     loop {

@@ -1,31 +1,26 @@
 //! One client of the shard, from CONNECT to its end.
 
-use super::broker::{Broker, Outgoing, Seat};
-use super::stream::Stream;
-use crate::lab::messages::{Cause, TlsTrouble, ToGateway};
-use bytes::BytesMut;
-use rumqttc::mqttbytes::v4::{
-    ConnAck, Connect, ConnectReturnCode, Packet, PubAck, Publish, SubAck, Subscribe,
-    SubscribeReasonCode, UnsubAck,
+use super::admit::{METHOD, Terms, admit};
+use super::broker::{Broker, Seat};
+use super::ending::End;
+use super::mailbox::{Delivery, Mailbox, Message};
+use super::packet::{
+    Connect, Flaw, Incoming, Outgoing, PROTOCOL_ERROR, Properties, Publish, Value, Version, Will,
+    Wish, id, reason,
 };
-use rumqttc::mqttbytes::{Error, Protocol, QoS, valid_filter, valid_topic};
-use std::io;
+use super::stream::Stream;
+use super::topics::{valid_filter, valid_topic};
+use super::wire::Wire;
+use crate::lab::messages::{Cause, Client, TlsTrouble, ToGateway};
+use bytes::{Bytes, BytesMut};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
-/// Longest packet that is read.
-const LONGEST_PACKET: usize = 64 * 1024;
-/// From the accept to the CONNECT.
+/// From the accept to the CONNECT, the TLS handshake included.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// The kind of packet that a connection begins with, as its first byte has it.
-const CONNECT_KIND: u8 = 1;
-/// For the client to take what is sent to it.
-const WRITE_LIMIT: Duration = Duration::from_secs(10);
-/// Commands that the client has not acknowledged; one more waits.
-const MOST_IN_FLIGHT: usize = 64;
 
 /// Serves a client until its session ends.
 pub async fn serve(tcp: TcpStream, acceptor: Option<TlsAcceptor>, broker: Arc<Broker>) {
@@ -38,324 +33,391 @@ pub async fn serve(tcp: TcpStream, acceptor: Option<TlsAcceptor>, broker: Arc<Br
         let resumed = client.resumed;
         broker.tell(ToGateway::Handshake { resumed }).await;
     }
-    let mut wire = Wire {
-        stream,
-        unread: BytesMut::new(),
-    };
-    let connect = match timeout(CONNECT_LIMIT, wire.connect()).await {
-        Ok(Ok(connect)) => connect,
-        Ok(Err(cause)) => return broker.tell(ToGateway::Refused { cause }).await,
-        Err(_) => {
-            return broker
-                .tell(ToGateway::Refused {
-                    cause: Cause::KeepAlive,
-                })
-                .await;
-        }
-    };
-    let generation = match admit(&mut wire, &connect, &broker).await {
-        Ok(generation) => generation,
+    let longest = usize::try_from(broker.settings.maximum_packet_size).unwrap_or(usize::MAX);
+    let mut wire = Wire::new(stream, longest);
+    let connected = timeout(CONNECT_LIMIT, wire.connect()).await;
+    let connect = match connected.unwrap_or(Err(Cause::KeepAlive)) {
+        Ok(connect) => connect,
         Err(cause) => return broker.tell(ToGateway::Refused { cause }).await,
     };
-    let serial = connect.client_id;
-    let seat = broker.seat(&serial, generation, client.clone());
+    match admit(&mut wire, &connect, &broker).await {
+        Ok(generation) => live(wire, connect, client, generation, broker).await,
+        Err(cause) => broker.tell(ToGateway::Refused { cause }).await,
+    }
+}
+
+/// A client that was let in, to the end of its connection.
+async fn live(wire: Wire, connect: Connect, client: Client, generation: u64, broker: Arc<Broker>) {
+    let client = Client {
+        protocol: match connect.version {
+            Version::V4 => "3.1.1",
+            Version::V5 => "5",
+        }
+        .to_owned(),
+        ..client
+    };
+    let serial = connect.id.clone();
+    let mut seat = broker.seat(&serial, generation, client.clone(), connect.clean_start);
     broker
         .tell(ToGateway::Opened {
             serial: serial.clone(),
             generation,
             client,
+            resumes: seat.resumes,
         })
         .await;
+    if seat.listens {
+        let serial = serial.clone();
+        broker
+            .tell(ToGateway::Listening { serial, generation })
+            .await;
+    }
+    let terms = Terms::of(&connect, &broker);
     let mut session = Session {
         wire,
         serial,
+        generation,
+        mailbox: Arc::clone(&seat.mailbox),
+        aliases_in: vec![None; usize::try_from(broker.settings.topic_alias_maximum).unwrap_or(0)],
+        aliases_out: Vec::new(),
+        will: connect.will.clone(),
         broker,
-        packets: 0,
-        in_flight: Vec::new(),
-        // One and a half times what the client promised; zero means that it promised nothing.
-        patience: (connect.keep_alive > 0)
-            .then(|| Duration::from_millis(1500 * u64::from(connect.keep_alive))),
+        terms,
+        challenges: 0,
+        unanswered: 0,
     };
-    let cause = session.run(seat).await;
-    session.broker.leave(&session.serial, generation);
-    session
-        .broker
-        .tell(ToGateway::Closed {
-            serial: session.serial,
-            generation,
-            cause,
-        })
-        .await;
-    session.wire.stream.close().await;
-}
-
-/// Decides about a CONNECT and, if it isn't let in, says so.
-async fn admit(wire: &mut Wire, connect: &Connect, broker: &Broker) -> Result<u64, Cause> {
-    if connect.protocol != Protocol::V4 {
-        return wire
-            .refuse(ConnectReturnCode::RefusedProtocolVersion, Cause::Protocol)
-            .await;
-    }
-    let id = &connect.client_id;
-    if id.is_empty() || id.len() > 128 || id.contains(['/', '+', '#']) {
-        return wire
-            .refuse(ConnectReturnCode::BadClientId, Cause::Protocol)
-            .await;
-    }
-    let checked = tokio::select! {
-        checked = broker.check(id) => checked,
-        // Who went away while waiting gets no session; the check itself is not called back.
-        () = wire.stream.client_gone() => Err(Cause::Gone),
+    let end = match session.begin(&connect, &mut seat).await {
+        Ok(()) => session.run(&mut seat).await,
+        Err(end) => end,
     };
-    match checked {
-        Ok(generation) => Ok(generation),
-        Err(Cause::Revoked) => {
-            wire.refuse(ConnectReturnCode::NotAuthorized, Cause::Revoked)
-                .await
-        }
-        Err(Cause::Unavailable) => {
-            wire.refuse(ConnectReturnCode::ServiceUnavailable, Cause::Unavailable)
-                .await
-        }
-        Err(cause) => Err(cause),
-    }
+    session.end(end).await;
 }
 
-/// The connection, packet by packet.
-struct Wire {
-    stream: Stream,
-    /// Holds memory only while part of a packet is there.
-    unread: BytesMut,
-}
-
-impl Wire {
-    async fn fill(&mut self) -> io::Result<()> {
-        self.stream.fill(&mut self.unread).await
-    }
-
-    /// The next whole packet that is there already.
-    fn packet(&mut self) -> Result<Option<Packet>, Cause> {
-        if self.unread.is_empty() {
-            self.unread = BytesMut::new();
-            return Ok(None);
-        }
-        match Packet::read(&mut self.unread, LONGEST_PACKET) {
-            Ok(packet) => Ok(Some(packet)),
-            Err(Error::InsufficientBytes(_)) => Ok(None),
-            Err(_) => Err(Cause::Protocol),
-        }
-    }
-
-    async fn connect(&mut self) -> Result<Connect, Cause> {
-        loop {
-            self.fill().await.map_err(|_| Cause::Gone)?;
-            // Whatever speaks another protocol is not waited for until its "packet" is whole.
-            if self
-                .unread
-                .first()
-                .is_some_and(|first| first >> 4 != CONNECT_KIND)
-            {
-                return Err(Cause::Protocol);
-            }
-            match self.packet()? {
-                Some(Packet::Connect(connect)) => return Ok(connect),
-                Some(_) => return Err(Cause::Protocol),
-                None => {}
-            }
-        }
-    }
-
-    async fn send(&mut self, bytes: &[u8]) -> Result<(), Cause> {
-        match timeout(WRITE_LIMIT, self.stream.send(bytes)).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(Cause::Gone),
-            Err(_) => Err(Cause::Stuck),
-        }
-    }
-
-    async fn refuse<T>(&mut self, code: ConnectReturnCode, cause: Cause) -> Result<T, Cause> {
-        self.send(&written(&Packet::ConnAck(ConnAck::new(code, false))))
-            .await?;
-        Err(cause)
-    }
-}
-
-fn written(packet: &Packet) -> BytesMut {
-    let mut bytes = BytesMut::new();
-    write(packet, &mut bytes);
-    bytes
-}
-
-fn write(packet: &Packet, bytes: &mut BytesMut) {
-    packet
-        .write(bytes, usize::MAX)
-        .expect("only its size can keep a packet from being written");
-}
-
-/// A client that was let in.
+/// The connection of a client that was let in.
 struct Session {
     wire: Wire,
     serial: String,
+    generation: u64,
     broker: Arc<Broker>,
-    /// Number of the last packet sent with QoS 1.
-    packets: u16,
-    /// Packet number and command of what the client has not acknowledged yet.
-    in_flight: Vec<(u16, Option<String>)>,
-    patience: Option<Duration>,
+    mailbox: Arc<Mailbox>,
+    terms: Terms,
+    will: Option<Will>,
+    /// Topics that the client has given a number, from 1.
+    aliases_in: Vec<Option<String>>,
+    /// Topics that the shard has given a number, from 1.
+    aliases_out: Vec<String>,
+    /// Challenges of a re-authentication that the client has to answer still.
+    challenges: u64,
+    /// Packets of the client with QoS 1 for which no acknowledgement has gone out.
+    unanswered: u64,
 }
 
 impl Session {
-    /// Serves the client; gives why the session ended.
-    async fn run(&mut self, mut seat: Seat) -> Cause {
-        let welcome = written(&Packet::ConnAck(ConnAck::new(
-            ConnectReturnCode::Success,
-            false,
-        )));
-        if let Err(cause) = self.wire.send(&welcome).await {
-            return cause;
+    /// Welcomes the client and sends again what it did not acknowledge before.
+    async fn begin(&mut self, connect: &Connect, seat: &mut Seat) -> Result<(), End> {
+        let present = seat.resumes.is_some();
+        let welcome = self.terms.welcome(connect, &self.broker, present);
+        self.wire.say(&welcome).await?;
+        for publish in std::mem::take(&mut seat.again) {
+            self.send(publish).await?;
         }
         // What came together with the CONNECT is there already.
-        if let Err(cause) = self.take_packets(seat.generation).await {
-            return cause;
-        }
+        self.take_packets().await
+    }
+
+    /// Serves the client; gives how its connection ended.
+    async fn run(&mut self, seat: &mut Seat) -> End {
+        // One and a half times what was promised; zero means that nothing was.
+        let patience = (self.terms.keep_alive > 0)
+            .then(|| Duration::from_millis(1500 * u64::from(self.terms.keep_alive)));
         let mut silent_since = Instant::now();
         loop {
-            let deadline = self.patience.map(|patience| silent_since + patience);
-            let room = self.in_flight.len() < MOST_IN_FLIGHT;
+            if let Err(end) = self.flush().await {
+                return end;
+            }
+            let deadline = patience.map(|patience| silent_since + patience);
             let step = tokio::select! {
                 filled = self.wire.fill() => match filled {
                     Ok(()) => {
                         silent_since = Instant::now();
-                        self.take_packets(seat.generation).await
+                        self.take_packets().await
                     }
-                    Err(_) => Err(Cause::Gone),
+                    Err(cause) => Err(cause.into()),
                 },
-                Some(message) = seat.outgoing.recv(), if room => self.send(*message).await,
-                cause = &mut seat.close => Err(cause.unwrap_or(Cause::Takeover)),
-                () = wait_until(deadline), if deadline.is_some() => Err(Cause::KeepAlive),
+                () = seat.wake.notified() => Ok(()),
+                end = &mut seat.close => Err(end.unwrap_or(Cause::Takeover.into())),
+                () = wait_until(deadline), if deadline.is_some() => Err(Cause::KeepAlive.into()),
             };
-            if let Err(cause) = step {
-                return cause;
+            if let Err(end) = step {
+                return end;
             }
         }
     }
 
-    async fn send(&mut self, message: Outgoing) -> Result<(), Cause> {
-        let mut publish = Publish::new(message.topic, message.qos, message.payload);
-        if message.qos == QoS::AtMostOnce {
-            self.wire.send(&written(&Packet::Publish(publish))).await?;
-            if let Some(command) = message.command {
+    /// Ends the connection, and the session if it was for this connection only.
+    async fn end(mut self, end: End) {
+        let keep_s = match end.cause {
+            Cause::Revoked | Cause::Rebalance => 0,
+            _ => self.terms.expiry,
+        };
+        let keeps = self.broker.leave(&self.serial, self.generation, keep_s);
+        if let Some(will) = self.will.take() {
+            let mailbox = Arc::clone(&self.mailbox);
+            self.broker.bequeath(&self.serial, mailbox, will, keep_s);
+        }
+        self.broker
+            .tell(ToGateway::Closed {
+                serial: self.serial,
+                generation: self.generation,
+                cause: end.cause,
+                keeps,
+            })
+            .await;
+        self.wire.close(&end).await;
+    }
+
+    /// Sends what waits, as far as the client takes it.
+    async fn flush(&mut self) -> Result<(), End> {
+        while let Some(delivery) = self.mailbox.next(self.generation, self.terms.in_flight) {
+            let Delivery { publish, command } = delivery;
+            self.send(publish).await?;
+            if let Some(command) = command {
                 self.broker.tell(ToGateway::Delivered { command }).await;
             }
-            return Ok(());
         }
-        // Zero is no packet number; one in flight can't be met again: there are far fewer than numbers.
-        self.packets = self.packets.checked_add(1).unwrap_or(1);
-        publish.pkid = self.packets;
-        self.in_flight.push((self.packets, message.command));
-        self.wire.send(&written(&Packet::Publish(publish))).await
+        Ok(())
     }
 
-    async fn take_packets(&mut self, generation: u64) -> Result<(), Cause> {
+    async fn send(&mut self, mut publish: Publish) -> Result<(), End> {
+        if let Some(at) = self.aliases_out.iter().position(|at| *at == publish.topic) {
+            publish.topic.clear();
+            publish = aliased(publish, at);
+        } else if self.aliases_out.len() < usize::from(self.terms.aliases).min(MOST_ALIASES) {
+            self.aliases_out.push(publish.topic.clone());
+            publish = aliased(publish, self.aliases_out.len() - 1);
+        }
+        let mut bytes = BytesMut::new();
+        Outgoing::Publish(&publish).write(self.wire.version, &mut bytes);
+        if bytes.len() > self.terms.longest {
+            // As the standard has it: not sent, and as if it had arrived.
+            self.mailbox.acknowledged(self.generation, publish.packet);
+            return Ok(());
+        }
+        Ok(self.wire.send(&bytes).await?)
+    }
+
+    async fn take_packets(&mut self) -> Result<(), End> {
+        let version = self.wire.version;
         let mut answers = BytesMut::new();
         while let Some(packet) = self.wire.packet()? {
             match packet {
-                Packet::Publish(publish) => self.published(publish, &mut answers).await?,
-                Packet::PubAck(ack) => self.acknowledged(ack.pkid).await,
-                Packet::Subscribe(subscribe) => {
-                    self.subscribe(subscribe, generation, &mut answers).await
+                Incoming::Publish(publish) => self.published(publish, &mut answers).await?,
+                Incoming::PubAck { packet } => {
+                    if let Some(command) = self.mailbox.acknowledged(self.generation, packet) {
+                        self.broker.tell(ToGateway::Delivered { command }).await;
+                    }
                 }
-                Packet::Unsubscribe(unsubscribe) => {
-                    unsubscribe
-                        .topics
+                Incoming::Subscribe {
+                    packet,
+                    properties,
+                    wishes,
+                } => {
+                    if properties.number(id::SUBSCRIPTION_ID).is_some() {
+                        return Err(Flaw(reason::NO_SUBSCRIPTION_IDS).into());
+                    }
+                    self.subscribe(packet, &wishes, &mut answers).await;
+                }
+                Incoming::Unsubscribe { packet, filters } => {
+                    let codes: Vec<u8> = filters
                         .iter()
-                        .for_each(|filter| self.broker.unsubscribe(&self.serial, filter));
-                    write(
-                        &Packet::UnsubAck(UnsubAck::new(unsubscribe.pkid)),
-                        &mut answers,
-                    );
+                        .map(
+                            |filter| match self.broker.unsubscribe(&self.serial, filter) {
+                                true => reason::SUCCESS,
+                                false => reason::NO_SUBSCRIPTION,
+                            },
+                        )
+                        .collect();
+                    let codes = &codes;
+                    Outgoing::UnsubAck { packet, codes }.write(version, &mut answers);
                 }
-                Packet::PingReq => write(&Packet::PingResp, &mut answers),
-                Packet::Disconnect => return Err(Cause::Disconnect),
-                _ => return Err(Cause::Protocol),
+                Incoming::PingReq => Outgoing::PingResp.write(version, &mut answers),
+                Incoming::Disconnect { reason, properties } => {
+                    return Err(self.disconnected(reason, &properties));
+                }
+                Incoming::Auth { reason, properties } => {
+                    self.authenticate(reason, &properties, &mut answers).await?;
+                }
+                Incoming::Connect(_) | Incoming::OtherLevel => return Err(PROTOCOL_ERROR.into()),
             }
         }
-        if answers.is_empty() {
-            Ok(())
-        } else {
-            self.wire.send(&answers).await
+        if !answers.is_empty() {
+            self.wire.send(&answers).await?;
+            self.unanswered = 0;
         }
+        Ok(())
     }
 
-    async fn published(&mut self, publish: Publish, answers: &mut BytesMut) -> Result<(), Cause> {
-        if publish.qos == QoS::ExactlyOnce
-            || publish.topic.is_empty()
-            || !valid_topic(&publish.topic)
-        {
-            return Err(Cause::Protocol);
+    /// The client said farewell.
+    fn disconnected(&mut self, reason: u8, properties: &Properties) -> End {
+        if let Some(expiry) = properties.number(id::SESSION_EXPIRY) {
+            if self.terms.expiry == 0 && expiry > 0 {
+                return PROTOCOL_ERROR.into();
+            }
+            let longest = u32::try_from(self.broker.settings.session_expiry_max_s);
+            self.terms.expiry = expiry.min(longest.unwrap_or(u32::MAX));
+        }
+        if reason != reason::DISCONNECT_WITH_WILL {
+            self.will = None;
+        }
+        Cause::Disconnect.into()
+    }
+
+    async fn published(&mut self, publish: Publish, answers: &mut BytesMut) -> Result<(), End> {
+        if publish.qos > 1 {
+            return Err(Flaw(reason::NO_QOS).into());
+        }
+        let publish = self.named(publish)?;
+        if !valid_topic(&publish.topic) {
+            return Err(Flaw(reason::BAD_TOPIC).into());
+        }
+        if publish.qos == 1 {
+            self.unanswered += 1;
+            if self.wire.version == Version::V5
+                && self.unanswered > self.broker.settings.receive_maximum
+            {
+                return Err(Flaw(reason::RECEIVE_MAXIMUM).into());
+            }
         }
         let own = publish
             .topic
             .strip_prefix("d/")
             .and_then(|rest| rest.strip_prefix(self.serial.as_str()));
-        match own {
+        let is_for_gateway = match own {
             Some("/evt") => {
                 let payload = String::from_utf8_lossy(&publish.payload).into_owned();
+                let serial = self.serial.clone();
                 self.broker
-                    .tell(ToGateway::Answer {
-                        serial: self.serial.clone(),
-                        payload,
-                    })
+                    .tell(ToGateway::Answer { serial, payload })
                     .await;
+                true
             }
-            Some("/state") => self.broker.tell(ToGateway::State { count: 1 }).await,
-            _ => {}
-        }
-        self.broker
-            .publish(&publish.topic, &publish.payload, publish.qos);
-        if publish.qos == QoS::AtLeastOnce {
-            write(&Packet::PubAck(PubAck::new(publish.pkid)), answers);
+            Some("/state") => {
+                self.broker.tell(ToGateway::State { count: 1 }).await;
+                true
+            }
+            _ => false,
+        };
+        let message = Message::of(&publish, Instant::now());
+        let reached = self.broker.publish(&self.serial, message);
+        if publish.qos == 1 {
+            let reason = match reached {
+                0 if !is_for_gateway => reason::NO_MATCHING_SUBSCRIBERS,
+                _ => reason::SUCCESS,
+            };
+            let packet = publish.packet;
+            Outgoing::PubAck { packet, reason }.write(self.wire.version, answers);
         }
         Ok(())
     }
 
-    async fn acknowledged(&mut self, packet: u16) {
-        if let Some(at) = self
-            .in_flight
-            .iter()
-            .position(|(number, _)| *number == packet)
-            && let (_, Some(command)) = self.in_flight.swap_remove(at)
-        {
-            self.broker.tell(ToGateway::Delivered { command }).await;
+    /// The message with its topic in place of an alias.
+    fn named(&mut self, mut publish: Publish) -> Result<Publish, Flaw> {
+        let Some(alias) = publish.properties.number(id::TOPIC_ALIAS) else {
+            return Ok(publish);
+        };
+        let place = (alias as usize)
+            .checked_sub(1)
+            .and_then(|at| self.aliases_in.get_mut(at))
+            .ok_or(Flaw(reason::BAD_ALIAS))?;
+        if publish.topic.is_empty() {
+            publish.topic = place.clone().ok_or(PROTOCOL_ERROR)?;
+        } else {
+            *place = Some(publish.topic.clone());
+        }
+        Ok(publish)
+    }
+
+    async fn subscribe(&mut self, packet: u16, wishes: &[Wish], answers: &mut BytesMut) {
+        let mut codes = Vec::new();
+        let mut listening = false;
+        for wish in wishes {
+            let refusal = if !valid_filter(&wish.filter) {
+                Some(reason::BAD_FILTER)
+            } else if wish.filter.starts_with("$share/") {
+                Some(reason::NO_SHARED)
+            } else {
+                None
+            };
+            codes.push(match (refusal, self.wire.version) {
+                (Some(_), Version::V4) => 0x80,
+                (Some(reason), Version::V5) => reason,
+                (None, _) => {
+                    let granted = Wish {
+                        qos: wish.qos.min(1),
+                        ..wish.clone()
+                    };
+                    listening |= self.broker.subscribe(&self.serial, &granted);
+                    granted.qos
+                }
+            });
+        }
+        let codes = &codes;
+        Outgoing::SubAck { packet, codes }.write(self.wire.version, answers);
+        if listening {
+            let (serial, generation) = (self.serial.clone(), self.generation);
+            let message = ToGateway::Listening { serial, generation };
+            self.broker.tell(message).await;
         }
     }
 
-    async fn subscribe(&mut self, subscribe: Subscribe, generation: u64, answers: &mut BytesMut) {
-        let mut codes = Vec::new();
-        let mut listening = false;
-        for filter in subscribe.filters {
-            if !valid_filter(&filter.path) {
-                codes.push(SubscribeReasonCode::Failure);
-                continue;
+    /// A step of a re-authentication: begun by the client, challenged as often as the settings say, then decided by the
+    /// same check as a new connection.
+    async fn authenticate(
+        &mut self,
+        step: u8,
+        properties: &Properties,
+        answers: &mut BytesMut,
+    ) -> Result<(), End> {
+        let is_ours = properties.text(id::AUTH_METHOD) == Some(METHOD);
+        if !self.terms.authenticates || !is_ours {
+            return Err(PROTOCOL_ERROR.into());
+        }
+        match (step, self.challenges) {
+            // One more than there are: zero says that none is going on.
+            (reason::RE_AUTHENTICATE, 0) => {
+                self.challenges = self.broker.settings.reauth_challenges + 1;
             }
-            let granted = if filter.qos == QoS::AtMostOnce {
-                QoS::AtMostOnce
-            } else {
-                QoS::AtLeastOnce
-            };
-            listening |= self.broker.subscribe(&self.serial, filter.path, granted);
-            codes.push(SubscribeReasonCode::Success(granted));
+            (reason::CONTINUE_AUTHENTICATION, 1..) => {}
+            _ => return Err(PROTOCOL_ERROR.into()),
         }
-        write(&Packet::SubAck(SubAck::new(subscribe.pkid, codes)), answers);
-        if listening {
-            self.broker
-                .tell(ToGateway::Listening {
-                    serial: self.serial.clone(),
-                    generation,
-                })
-                .await;
+        self.challenges -= 1;
+        let method = Value::Text(METHOD.to_owned());
+        let properties = Properties::default().with(id::AUTH_METHOD, method);
+        if self.challenges > 0 {
+            let challenge = Value::Binary(Bytes::from(self.challenges.to_string()));
+            Outgoing::Auth {
+                reason: reason::CONTINUE_AUTHENTICATION,
+                properties: properties.with(id::AUTH_DATA, challenge),
+            }
+            .write(self.wire.version, answers);
+            return Ok(());
         }
+        self.broker.check(&self.serial).await?;
+        self.broker.tell(ToGateway::Reauthenticated).await;
+        let reason = reason::SUCCESS;
+        Outgoing::Auth { reason, properties }.write(self.wire.version, answers);
+        Ok(())
     }
+}
+
+/// Topic aliases that the shard gives at most: a hub has few topics.
+const MOST_ALIASES: usize = 8;
+
+/// The message with the number of its topic.
+fn aliased(mut publish: Publish, at: usize) -> Publish {
+    let alias = Value::Two(u16::try_from(at + 1).unwrap_or(u16::MAX));
+    publish.properties = publish.properties.with(id::TOPIC_ALIAS, alias);
+    publish
 }
 
 async fn wait_until(deadline: Option<Instant>) {

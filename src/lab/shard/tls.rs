@@ -82,6 +82,7 @@ pub fn client(connection: &rustls::ServerConnection) -> Client {
         certificate: connection
             .peer_certificates()
             .and_then(|chain| serial_number(chain.first()?)),
+        ..Client::default()
     }
 }
 
