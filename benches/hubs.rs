@@ -214,7 +214,7 @@ async fn ours(count: usize, port: u16) -> hubs::HubFleet {
     let sink: Sink = Arc::new(move |_| {
         told.fetch_add(1, Ordering::Relaxed);
     });
-    let hosts = Hosts::of(&plan.target).expect("every shard has host and port");
+    let hosts = Arc::new(Hosts::of(&plan.target).expect("every shard has host and port"));
     let fleet = hubs::start(&plan, &hosts, Clock::start(), "bench", &[sink])
         .await
         .expect("every shard is permitted");

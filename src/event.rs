@@ -234,6 +234,18 @@ pub enum HubChange {
     Left,
 }
 
+/// What became of the name of another server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReferenceVerdict {
+    /// The hub goes there.
+    Followed,
+    /// Hubs of this device follow no references.
+    Ignored,
+    /// It is no shard of the device in the target file, so nothing connects to it.
+    Refused,
+}
+
 /// What happened to one command. The ledger orders these; they may arrive out of order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -361,6 +373,30 @@ pub enum Event {
     Hub {
         group: u16,
         change: HubChange,
+        at: Offset,
+    },
+    /// A hub's session began (`stands`) or ended on a shard, a row in `Device::shards`. Told with `Connected`, `Lost` and `Left`
+    /// by hubs of a device with several shards.
+    Standing {
+        group: u16,
+        hub: u32,
+        shard: u16,
+        stands: bool,
+        at: Offset,
+    },
+    /// A ghost subscriber saw a command arrive on a shard although its hub, of this group, had stood on another for so long.
+    Stale {
+        group: u16,
+        command: CommandId,
+        shard: u16,
+        after_us: u64,
+        at: Offset,
+    },
+    /// The target named another server to a hub, or a place that a hub had asked for; the text is cut where it is long.
+    Reference {
+        group: u16,
+        text: String,
+        verdict: ReferenceVerdict,
         at: Offset,
     },
     /// An MQTT packet of a hub was written (`sent`) or read.

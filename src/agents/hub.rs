@@ -8,13 +8,17 @@
 //! What the hub has under way besides its session is in `errand.rs`. There are tens of thousands of hubs in a process, so a hub
 //! is small and owns no heap memory while it is idle; its serial number is rendered when a driver needs it.
 
+mod commands;
+mod way;
+
 use super::attempt::Attempts;
 use super::errand::Errands;
+use super::whereabouts::{Finding, ShardRow, Whereabouts};
 use super::{Action, Agent, Context, Input, Message, Order, Timer};
-use crate::event::{CommandId, CommandStep, Event, HubChange, Offset, OperationId, Outcome};
+use crate::event::{Event, HubChange, Offset, OperationId, Outcome};
 use crate::plan::fault::How;
 use crate::plan::fleet::Reconnect;
-use crate::plan::routing::hub_of;
+use crate::plan::routing::shard_of;
 use crate::plan::{OperationKind, Plan};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +41,10 @@ pub struct HubConfig {
     reconnect: Reconnect,
     /// By row of `Plan::issuers`: whether that group sends to this one.
     issuers: Vec<bool>,
+    find: Option<OperationId>,
+    finding: Finding,
+    /// By hub.
+    homes: Vec<ShardRow>,
 }
 
 impl HubConfig {
@@ -44,6 +52,12 @@ impl HubConfig {
     #[must_use]
     pub fn of(plan: &Plan, group: usize) -> HubConfig {
         let hubs = &plan.hubs[group];
+        let device = &plan.target.devices[hubs.device];
+        let shards = device.shards.len();
+        let home = |index| {
+            let row = shard_of(&device.find, shards, &hubs.serial(index));
+            ShardRow::try_from(row).unwrap_or_default()
+        };
         HubConfig {
             group: u16::try_from(group).expect("a plan has fewer than 65,536 groups"),
             seed: plan.seed,
@@ -56,7 +70,7 @@ impl HubConfig {
             telemetry_every: hubs
                 .telemetry
                 .map_or(Duration::ZERO, |telemetry| telemetry.every),
-            subscribes: plan.target.devices[hubs.device].command.is_some(),
+            subscribes: device.command.is_some(),
             connect_over: hubs.connect_over,
             keep_alive: hubs.keep_alive,
             timeout: hubs.timeout,
@@ -67,7 +81,19 @@ impl HubConfig {
                 .iter()
                 .map(|issuers| issuers.to == group)
                 .collect(),
+            find: plan.operation(OperationKind::Find { hubs: group }),
+            finding: Finding::of(&device.find, shards),
+            homes: match shards {
+                0 | 1 => Vec::new(),
+                _ => (0..u64::from(hubs.count)).map(home).collect(),
+            },
         }
+    }
+
+    /// The shard where hub `index` connects first, unless it asks for it.
+    #[must_use]
+    pub fn home(&self, index: u32) -> ShardRow {
+        self.homes.get(index as usize).copied().unwrap_or_default()
     }
 
     /// When hub `index` first connects, from the moment at which the fleet begins to: evenly over `connect_over`.
@@ -93,11 +119,18 @@ pub struct Hub {
     /// When the PINGREQ that waits for its PINGRESP was sent.
     pinged_at: Option<Offset>,
     errands: Errands,
+    place: Whereabouts,
+    /// When the question for its shard was sent.
+    asked_at: Offset,
+    /// Questions of this outage that no answer came of.
+    asked_in_vain: u32,
     index: u32,
     /// Attempts that failed and sessions that died young, since the last healthy session.
     failures: u32,
     state: State,
     deadline_runs: bool,
+    /// The outage has been told as started.
+    outage_began: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +138,8 @@ enum State {
     New,
     /// For the next attempt to connect.
     Waiting,
+    /// Asks for its shard.
+    Finding,
     Opening,
     Subscribing,
     Connected,
@@ -123,6 +158,7 @@ impl Hub {
             "hub {index} of a group of {}",
             config.count
         );
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
         Hub {
             config: Arc::clone(config),
             outage: Attempts::none(config.connect),
@@ -131,10 +167,14 @@ impl Hub {
             telemetry_at: Offset::ZERO,
             pinged_at: None,
             errands: Errands::default(),
-            index: u32::try_from(index).unwrap_or(u32::MAX),
+            place: Whereabouts::new(config.home(index)),
+            asked_at: Offset::ZERO,
+            asked_in_vain: 0,
+            index,
             failures: 0,
             state: State::New,
             deadline_runs: false,
+            outage_began: false,
         }
     }
 
@@ -149,7 +189,9 @@ impl Hub {
     fn connect(&mut self, now: Offset, context: &Context<'_>, out: &mut Vec<Action>) {
         self.state = State::Opening;
         self.outage.attempt(now, context, out);
-        out.push(Action::Connect);
+        out.push(Action::Connect {
+            shard: self.place.shard(),
+        });
         out.push(Action::WakeAt(
             Timer::Deadline,
             now.after(self.config.timeout),
@@ -161,7 +203,9 @@ impl Hub {
         self.connected_at = now;
         self.outage.answered(now, Outcome::Ok, out);
         self.outage.finish(now, Outcome::Ok, out);
+        self.outage_began = false;
         self.tell(HubChange::Connected, now, out);
+        self.stands(true, now, out);
         out.push(Action::Cancel(Timer::Deadline));
         self.deadline_runs = false;
         self.pinged_at = None;
@@ -190,10 +234,20 @@ impl Hub {
         context: &mut Context<'_>,
         out: &mut Vec<Action>,
     ) {
-        self.outage.answered(now, outcome, out);
+        match self.state {
+            State::Finding => {
+                self.answered_where(now, outcome, out);
+                self.asked_in_vain = self.asked_in_vain.saturating_add(1);
+            }
+            _ => self.outage.answered(now, outcome, out),
+        }
+        let first = self.failures == 0;
         self.failures = self.failures.saturating_add(1);
         out.push(Action::Cancel(Timer::Deadline));
-        if self.config.reconnect.retry.allows(self.outage.made()) {
+        let pointed = self.place.attempt_failed(self.config.finding);
+        if pointed && first && away.is_zero() {
+            self.wait_until(now, out);
+        } else if self.may_try_again() {
             self.wait(now.after(away), context, out);
         } else {
             self.outage.finish(now, outcome, out);
@@ -211,32 +265,30 @@ impl Hub {
         context: &mut Context<'_>,
         out: &mut Vec<Action>,
     ) {
-        self.tell(change, now, out);
-        self.errands.session_ended(&self.config, now, out);
-        for timer in [Timer::Deadline, Timer::KeepAlive, Timer::Telemetry] {
-            out.push(Action::Cancel(timer));
-        }
+        self.leave(now, change, out);
+        let pointed = self.place.session_ended();
         self.failures = if now.since(self.connected_at) >= self.config.reconnect.healthy_after {
             0
         } else {
             self.failures.saturating_add(1)
         };
-        self.outage = self.outage.over();
-        self.wait(now.after(away), context, out);
+        if pointed && self.failures == 0 && away.is_zero() {
+            self.wait_until(now, out);
+        } else {
+            self.wait(now.after(away), context, out);
+        }
     }
 
-    fn wait(&mut self, from: Offset, context: &mut Context<'_>, out: &mut Vec<Action>) {
-        let Reconnect { retry, first, .. } = self.config.reconnect;
-        let wait = if self.failures == 0 {
-            self.outage.forget_waits();
-            context.dice.between(Duration::ZERO, first)
-        } else {
-            self.outage
-                .backoff(&retry.backoff, self.failures, context.dice)
-        };
-        self.connect_at = from.after(wait);
-        self.state = State::Waiting;
-        out.push(Action::WakeAt(Timer::Connect, self.connect_at));
+    /// Everything of the session is over.
+    fn leave(&mut self, now: Offset, change: HubChange, out: &mut Vec<Action>) {
+        self.tell(change, now, out);
+        self.stands(false, now, out);
+        self.errands.session_ended(&self.config, now, out);
+        for timer in [Timer::Deadline, Timer::KeepAlive, Timer::Telemetry] {
+            out.push(Action::Cancel(timer));
+        }
+        self.outage = self.outage.over();
+        self.asked_in_vain = 0;
     }
 
     fn lost(
@@ -247,7 +299,7 @@ impl Hub {
         out: &mut Vec<Action>,
     ) {
         match self.state {
-            State::Opening | State::Subscribing => {
+            State::Finding | State::Opening | State::Subscribing => {
                 self.attempt_failed(now, outcome, Duration::ZERO, context, out);
             }
             State::Connected => {
@@ -266,7 +318,7 @@ impl Hub {
         out: &mut Vec<Action>,
     ) {
         match self.state {
-            State::Opening | State::Subscribing => {
+            State::Finding | State::Opening | State::Subscribing => {
                 out.push(Action::Close(how));
                 self.attempt_failed(now, Outcome::Reset, away, context, out);
             }
@@ -288,12 +340,18 @@ impl Hub {
                 out.push(Action::Close(How::Disconnect));
                 self.errands.unfinished(&self.config, now, out);
                 self.tell(HubChange::Left, now, out);
+                self.stands(false, now, out);
+            }
+            State::Finding => {
+                out.push(Action::Close(How::Disconnect));
+                self.unanswered_where(now, out);
+                self.outage.unfinished(now, out);
             }
             State::Opening | State::Subscribing => {
                 out.push(Action::Close(How::Disconnect));
                 self.outage.unfinished(now, out);
             }
-            State::Waiting if self.outage.made() > 0 => self.outage.unfinished(now, out),
+            State::Waiting if self.outage_began => self.outage.unfinished(now, out),
             State::New | State::Waiting | State::Done => {}
         }
         self.state = State::Done;
@@ -309,17 +367,15 @@ impl Hub {
     ) {
         match (timer, self.state) {
             (Timer::Connect, State::Waiting) => {
-                if self.outage.made() == 0 {
-                    self.outage = self.outage.start_next(self.connect_at, now, out);
-                } else if !self.outage.pay(now, context, out) {
+                if self.outage_began && !self.outage.pay(now, context, out) {
                     // It has nobody to tell, so it waits for better times.
                     self.failures = self.failures.saturating_add(1);
                     self.wait(now, context, out);
                     return;
                 }
-                self.connect(now, context, out);
+                self.set_out(self.connect_at, now, context, out);
             }
-            (Timer::Deadline, State::Opening | State::Subscribing) => {
+            (Timer::Deadline, State::Finding | State::Opening | State::Subscribing) => {
                 out.push(Action::Close(How::Close));
                 self.attempt_failed(now, Outcome::TimedOut, Duration::ZERO, context, out);
             }
@@ -384,44 +440,6 @@ impl Hub {
             self.arm_deadline(oldest, out);
         }
     }
-
-    /// Answers every command that has been acted on, and waits for the next.
-    fn actuated(&mut self, now: Offset, out: &mut Vec<Action>) {
-        if self.errands.answer(&self.config, now, out) {
-            self.arm_deadline(now, out);
-        }
-        if let Some(at) = self.errands.next_actuation() {
-            out.push(Action::WakeAt(Timer::Actuated, at));
-        }
-    }
-
-    fn command(&mut self, now: Offset, id: Option<CommandId>, out: &mut Vec<Action>) {
-        let Some(id) = id.filter(|id| self.is_for_us(*id)) else {
-            out.push(Action::Tell(Event::Foreign {
-                group: self.config.group,
-                at: now,
-            }));
-            return;
-        };
-        out.push(Action::Tell(Event::Command {
-            id,
-            step: CommandStep::Delivered,
-            at: now,
-        }));
-        if self.config.answer.is_some() {
-            let first = self.errands.next_actuation().is_none();
-            let until = now.after(self.config.actuation);
-            if self.errands.act(id, until) && first {
-                out.push(Action::WakeAt(Timer::Actuated, until));
-            }
-        }
-    }
-
-    fn is_for_us(&self, id: CommandId) -> bool {
-        let config = &*self.config;
-        config.issuers.get(usize::from(id.issuer)) == Some(&true)
-            && hub_of(config.seed, id, config.count) == u64::from(self.index)
-    }
 }
 
 impl Agent for Hub {
@@ -434,10 +452,8 @@ impl Agent for Hub {
     ) {
         match (self.state, input) {
             (State::Done, _) => {}
-            (State::New, Input::Due { due }) => {
-                self.outage = self.outage.start_next(due, now, out);
-                self.connect(now, context, out);
-            }
+            (State::New, Input::Due { due }) => self.set_out(due, now, context, out),
+            (State::Finding, Input::Found(found)) => self.found(now, found, context, out),
             (State::Opening, Input::Opened) => self.tell(HubChange::Opened, now, out),
             (State::Opening, Input::Accepted { .. }) => {
                 self.tell(HubChange::Accepted, now, out);
@@ -449,6 +465,7 @@ impl Agent for Hub {
                 }
             }
             (State::Subscribing, Input::Subscribed) => self.connected(now, context, out),
+            (_, Input::Pointed { text, reference }) => self.pointed(now, text, reference, out),
             (_, Input::Lost { outcome }) => self.lost(now, outcome, context, out),
             (State::Connected, Input::Pong) => self.pinged_at = None,
             (State::Connected, Input::Published { token }) => {
@@ -462,6 +479,7 @@ impl Agent for Hub {
             (_, Input::Told(Order::Drop { how, away })) => {
                 self.dropped(now, how, away, context, out)
             }
+            (_, Input::Told(Order::Renew { end })) => self.renew(now, end, out),
             (_, Input::Told(Order::Stop)) => self.stop(now, out),
             _ => {}
         }

@@ -21,6 +21,7 @@
 //!
 //! | operation | told by | one action is |
 //! |---|---|---|
+//! | find | hub | asking the target for its shard, once; before each attempt to connect where the target file says so |
 //! | connect | hub | one outage: due when the policy let the first attempt go, attempts are its tries, `Ok` at SUBACK |
 //! | telemetry, answer | hub | one publish: `Ok` when `Published`, timed out after the group's timeout, reset with its session |
 //! | step | rider | one request step with its retries; the first is due with the journey, later ones when the one before ended |
@@ -35,10 +36,12 @@ mod errand;
 pub mod hub;
 pub mod issuer;
 pub mod rider;
+pub mod whereabouts;
 
 pub use hub::{Hub, HubConfig};
 pub use issuer::{Issuer, IssuerConfig};
 pub use rider::{Rider, RiderConfig};
+pub use whereabouts::{Reference, ShardRow};
 
 use crate::dice::Dice;
 use crate::event::{CommandId, Event, Offset, Outcome};
@@ -74,6 +77,10 @@ pub enum Input<'a> {
     Due { due: Offset },
     /// A timer that it asked for has run out.
     Timer(Timer),
+    /// Hub: what came of the question for its shard.
+    Found(Result<ShardRow, Outcome>),
+    /// Hub: a Server Reference to a shard of the device arrived; `Lost` follows.
+    Pointed { text: String, reference: Reference },
     /// Hub: a TCP connection stands and CONNECT is being written.
     Opened,
     /// Hub: CONNACK accepted the session.
@@ -145,6 +152,8 @@ pub enum Order {
     /// The load is over and the agent's time, too: leave off what is under way (nothing of a request in flight is told any more), tell
     /// what is unfinished, and do only what must always be done at the end of a journey. `Done` follows, at once or after that.
     Leave,
+    /// Hub: take the next certificate into use. `Some`: end the session this way and connect again at once. `None`: keep it.
+    Renew { end: Option<How> },
     /// The run is over: end what can be ended, tell what is unfinished. `Done` follows.
     Stop,
 }
@@ -152,9 +161,13 @@ pub enum Order {
 /// What an agent wants done.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Hub: open a connection to its shard and send CONNECT. `Opened`, `Accepted` follow, or `Lost` at any point. The agent keeps the time:
+    /// Hub: ask the target for its shard; `Found` follows. The agent keeps the time, and gives up with `Close`.
+    Find,
+    /// Hub: open a connection to this shard and send CONNECT. `Opened`, `Accepted` follow, or `Lost` at any point. The agent keeps the time:
     /// the driver sets no timeout of its own.
-    Connect,
+    Connect { shard: ShardRow },
+    /// Hub: from the next handshake on use the next certificate.
+    Renew,
     /// Hub: subscribe to the command topic; `Subscribed` or `Lost` follows.
     Subscribe,
     /// Hub: end the connection, also one that is only being opened. DISCONNECT is sent only in a session that was accepted. Nothing is

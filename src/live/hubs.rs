@@ -3,19 +3,23 @@
 //! One small task per hub; orders reach all hubs of a group over one board. Decides nothing but how the first connects are
 //! kept from overrunning a listener and how the end is paced.
 
+mod find;
 mod hub;
 mod orders;
 mod timers;
 
-use crate::agents::{HubConfig, Message};
+use crate::agents::{HubConfig, Message, Order};
 use crate::event::{AgentKind, CommandId, Event, HubChange, Offset, Sink};
 use crate::live::shards::{Shards, render, value};
 use crate::net::clock::Clock;
 use crate::net::hosts::{HostError, Hosts};
-use crate::plan::fault::Disconnect;
+use crate::net::http::NoClient;
+use crate::plan::fault::TriggerKind;
 use crate::plan::target::Device;
+use crate::plan::wave::OldSessions;
 use crate::plan::{HubGroup, Plan};
 use crate::retry::Budget;
+use find::Asker;
 use hub::HubTask;
 use orders::Board;
 use std::sync::Arc;
@@ -41,6 +45,15 @@ pub struct Standing {
     pub total: u32,
 }
 
+/// Hubs that can't be started.
+#[derive(Debug, thiserror::Error)]
+pub enum HubError {
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error(transparent)]
+    Http(#[from] NoClient),
+}
+
 /// All hubs of a run. Dropping it ends them at once and silently.
 pub struct HubFleet {
     groups: Vec<Running>,
@@ -59,7 +72,8 @@ struct Group {
     clock: Clock,
     run_tag: String,
     sinks: Vec<Sink>,
-    shards: Shards,
+    shards: Arc<Shards>,
+    asker: Option<Asker>,
     /// By shard.
     ramp: Vec<Semaphore>,
     connected: AtomicU32,
@@ -70,17 +84,18 @@ struct Group {
 /// Starts every hub of the plan; the first connects are spread from now on. Hub i tells `sinks[i % n]`.
 ///
 /// # Errors
-/// If a shard must not be contacted.
+/// If a shard must not be contacted, or there is no HTTP client to be had for hubs that ask for theirs.
 pub async fn start(
     plan: &Arc<Plan>,
-    hosts: &Hosts,
+    hosts: &Arc<Hosts>,
     clock: Clock,
     run_tag: &str,
     sinks: &[Sink],
-) -> Result<HubFleet, HostError> {
+) -> Result<HubFleet, HubError> {
     let mut groups = Vec::new();
     for (row, hubs) in plan.hubs.iter().enumerate() {
-        let shards = Shards::of(&plan.target.devices[hubs.device], hosts).await?;
+        let device = &plan.target.devices[hubs.device];
+        let shards = Arc::new(Shards::of(device, hosts).await?);
         groups.push(Arc::new(Group {
             plan: Arc::clone(plan),
             row: u16::try_from(row).unwrap_or(u16::MAX),
@@ -92,6 +107,7 @@ pub async fn start(
                 .map(|_| Semaphore::new(FIRST_CONNECTS))
                 .collect(),
             shards,
+            asker: Asker::of(device, hubs, hosts)?,
             connected: AtomicU32::new(0),
             budget: plan.budget(AgentKind::Hub, row),
         }));
@@ -125,15 +141,35 @@ impl HubFleet {
         wait_for(all, limit).await
     }
 
-    /// Drops the hubs that `disconnect` chooses under `seed`, from now on.
-    pub fn order_disconnect(&self, disconnect: &Disconnect, seed: u64) {
-        let Some(running) = self.groups.get(disconnect.group) else {
+    /// Does what a trigger says from now on, to the hubs that it chooses under `seed`; an operation of the target is no order to hubs.
+    pub fn order(&self, trigger: &TriggerKind, seed: u64) {
+        let (row, order) = match trigger {
+            TriggerKind::Disconnect(disconnect) => (
+                disconnect.group,
+                Order::Drop {
+                    how: disconnect.by,
+                    away: disconnect.away,
+                },
+            ),
+            TriggerKind::Renew(renew) => (
+                renew.wave.group,
+                Order::Renew {
+                    end: match renew.sessions {
+                        OldSessions::End(how) => Some(how),
+                        OldSessions::Keep => None,
+                    },
+                },
+            ),
+            TriggerKind::Reauthenticate(_) | TriggerKind::Operate { .. } => return,
+        };
+        let Some(running) = self.groups.get(row) else {
             return;
         };
         let (count, now) = (running.group.hubs().count, running.group.clock.now());
+        let turns = trigger.turns(seed, count);
         running
             .board
-            .send_modify(|board| board.drop_share(disconnect, seed, count, now));
+            .send_modify(|board| board.order(order, turns, count, now));
     }
 
     /// Ends every session with DISCONNECT, paced, and tells what is unfinished. Gives the number of hubs that had not ended

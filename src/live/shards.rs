@@ -12,12 +12,14 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) struct Shards {
     peers: Vec<Vec<Peer>>,
+    /// Name and address of each.
+    named: Vec<(String, Endpoint)>,
     find: Find,
 }
 
 impl Shards {
     pub(super) async fn of(device: &Device, hosts: &Hosts) -> Result<Shards, HostError> {
-        let mut peers = Vec::new();
+        let (mut peers, mut named) = (Vec::new(), Vec::new());
         for (name, address) in &device.shards {
             let text = address.to_string();
             let endpoint = Endpoint::parse(&text).map_err(|why| HostError::BadAddress {
@@ -26,9 +28,11 @@ impl Shards {
                 why,
             })?;
             peers.push(hosts.peers(&endpoint).await?);
+            named.push((name.clone(), endpoint));
         }
         Ok(Shards {
             peers,
+            named,
             find: device.find.clone(),
         })
     }
@@ -40,6 +44,33 @@ impl Shards {
     /// The shard of the hub with this serial number.
     pub(super) fn of_serial(&self, serial: &str) -> usize {
         shard_of(&self.find, self.peers.len(), serial)
+    }
+
+    /// The shard that a text of the target names: by its name in the file, its host and port, or its host where only one shard
+    /// has it. A Server Reference may name several servers, with spaces between them; the first one known counts.
+    pub(super) fn named(&self, text: &str) -> Option<u16> {
+        let row = text
+            .split_whitespace()
+            .find_map(|place| self.row_of(place))?;
+        u16::try_from(row).ok()
+    }
+
+    fn row_of(&self, place: &str) -> Option<usize> {
+        let by_name = self.named.iter().position(|(name, _)| name == place);
+        let by_address = || {
+            let endpoint = Endpoint::parse(place).ok()?;
+            self.named.iter().position(|(_, known)| *known == endpoint)
+        };
+        let by_host = || {
+            let host = Endpoint::new(place, 0);
+            let mut rows = (0..).zip(&self.named);
+            let mut matching = rows
+                .by_ref()
+                .filter(|(_, (_, known))| known.host() == host.host());
+            let (row, _) = matching.next()?;
+            matching.next().is_none().then_some(row)
+        };
+        by_name.or_else(by_address).or_else(by_host)
     }
 
     /// The peer for the n-th client of a shard: clients spread over all addresses of a name.

@@ -5,12 +5,13 @@ use super::judge::{LagWatch, TimeLines};
 use super::ledger::{Ledger, Movement, MovementKind, State};
 use super::marks::Marks;
 use super::phases::Phases;
+use super::places::Places;
 use super::second::{CommandSecond, Second};
 use super::series::Series;
 use super::shard::{Shard, Step, Times};
 use super::totals::Totals;
 use super::transition::{MOST_TRANSITIONS, Transition};
-use crate::event::{Offset, Outcome};
+use crate::event::{Event, Offset, Outcome};
 use crate::plan::{OperationKind, Plan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,12 +43,15 @@ pub struct Collector {
     time_lines: TimeLines,
     lag: LagWatch,
     phases: Phases,
+    places: Places,
     transitions: Vec<Transition>,
     told_transitions: u64,
     load_end_told: bool,
     left_out: u64,
     /// Steps of closed seconds that no shard had told when their second was closed, and of the seconds to be closed next.
     steps: Vec<Step>,
+    /// What was told about places, of the seconds to be closed next.
+    told_places: Vec<(Offset, Event)>,
 }
 
 impl Collector {
@@ -74,11 +78,13 @@ impl Collector {
             intervals: Intervals::new(plan),
             lag: LagWatch::new(plan),
             phases: Phases::new(plan),
+            places: Places::new(plan),
             transitions: Vec::new(),
             told_transitions: 0,
             load_end_told: false,
             left_out: 0,
             steps: Vec::new(),
+            told_places: Vec::new(),
         };
         (collector, shards)
     }
@@ -165,6 +171,12 @@ impl Collector {
         &self.phases
     }
 
+    /// Where hubs are and were.
+    #[must_use]
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
     /// The intervals that are full, for the interval log. Each is given once.
     pub fn take_intervals(&mut self) -> Vec<Interval> {
         self.intervals.take()
@@ -197,7 +209,7 @@ impl Collector {
     /// Takes what all shards hold of the seconds before `bound`.
     fn take(&mut self, bound: u64) -> BTreeMap<u64, Second> {
         let mut seconds: BTreeMap<u64, Second> = BTreeMap::new();
-        let mut marks = Vec::new();
+        let (mut marks, mut places) = (Vec::new(), Vec::new());
         for shard in &self.shards {
             let taken = shard.take(bound);
             for (index, second) in taken.seconds {
@@ -226,7 +238,10 @@ impl Collector {
             }
             self.steps.extend(taken.steps);
             marks.extend(taken.marks);
+            places.extend(taken.places);
         }
+        self.told_places.extend(places);
+        self.told_places.sort_by_key(|(at, _)| *at);
         marks.sort_by_key(|mark| mark.at);
         for mark in marks {
             self.marks.apply(&mark);
@@ -252,6 +267,13 @@ impl Collector {
     /// Closes one second: the next one, with everything that belongs to it.
     fn close(&mut self, second: &mut Second) {
         let mut movements = Vec::new();
+        let told = self
+            .told_places
+            .partition_point(|(at, _)| at.second() <= second.index);
+        for (_, event) in self.told_places.drain(..told) {
+            self.places.take(&event);
+        }
+        self.places.second();
         let due = self
             .steps
             .partition_point(|step| step.at.second() <= second.index);
@@ -302,10 +324,13 @@ impl Collector {
             MovementKind::Acknowledged => row.acknowledged += 1,
             _ => {}
         }
-        if let MovementKind::Settled(state) = movement.kind
-            && let Some(shard) = self.plan.shard_of_command(movement.id)
-        {
-            self.totals.settled(issuers, shard, state);
+        if let MovementKind::Settled(state) = movement.kind {
+            let stands = self
+                .places
+                .settled(&self.plan, movement.id, movement.due, state);
+            if let Some(shard) = stands.or_else(|| self.plan.shard_of_command(movement.id)) {
+                self.totals.settled(issuers, shard, state);
+            }
         }
         let operation = self.plan.operation(OperationKind::Command { issuers });
         let end = self.marks.load_end;

@@ -14,6 +14,7 @@ pub mod live;
 pub mod marks;
 mod observation;
 pub mod phases;
+pub mod places;
 pub mod pool;
 mod publishers;
 pub mod recovery;

@@ -99,6 +99,8 @@ pub(super) struct Contents {
     pub publishers: Vec<PublisherTotal>,
     pub steps: Vec<Step>,
     pub marks: Vec<Mark>,
+    /// About where hubs are.
+    pub places: Vec<(Offset, Event)>,
     pub unfinished: Vec<Unfinished>,
     /// Steps that did not fit.
     pub lost_steps: u64,
@@ -128,6 +130,9 @@ impl Shard {
                 self.times.load_end_us.fetch_min(at.0, Ordering::AcqRel);
             }
             Event::Mark(mark) => contents.marks.push(mark.clone()),
+            Event::Standing { at, .. } | Event::Reference { at, .. } | Event::Stale { at, .. } => {
+                contents.places.push((*at, event.clone()));
+            }
             Event::Unfinished { operation, due, at } => {
                 contents.unfinished.push(Unfinished {
                     operation: *operation,

@@ -1,6 +1,6 @@
 //! Every address that a target names.
 
-use super::target::{CommandSend, Request, Target};
+use super::target::{CommandSend, Find, Request, Target};
 
 impl Target {
     /// Every address as the file writes it, each with its place in the file. The lab's own database is not among them: the lab
@@ -19,6 +19,11 @@ impl Target {
         }
         let mut request =
             |place: String, request: &Request| all.push((place, request.url.to_string()));
+        for device in &self.devices {
+            if let Find::Ask(ask) = &device.find {
+                request(format!("devices.{}.find.ask", device.name), &ask.request);
+            }
+        }
         for command in &self.commands {
             if let CommandSend::Http(send) = &command.send {
                 request(format!("commands.{}", command.name), send);

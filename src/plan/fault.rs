@@ -2,7 +2,7 @@
 
 use super::target::Request;
 use super::template::{JsonTemplate, Template};
-use crate::dice::Dice;
+use super::wave::{self, Renew, Wave};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -21,10 +21,39 @@ pub struct Trigger {
 #[derive(Debug, Clone, PartialEq)]
 pub enum TriggerKind {
     Disconnect(Disconnect),
+    Renew(Renew),
+    /// Hubs authenticate anew on their live sessions (MQTT 5).
+    Reauthenticate(Wave),
     /// Row in `Target::operations`.
     Operate {
         operation: usize,
     },
+}
+
+impl TriggerKind {
+    /// Which of `count` hubs have a turn, with the time of each from the trigger's own; none in an operation of the target.
+    #[must_use]
+    pub fn turns(&self, seed: u64, count: u32) -> Vec<(u32, Duration)> {
+        match self {
+            TriggerKind::Disconnect(disconnect) => disconnect.drops(seed, count),
+            TriggerKind::Renew(Renew { wave, .. }) | TriggerKind::Reauthenticate(wave) => {
+                wave.turns(seed, count)
+            }
+            TriggerKind::Operate { .. } => Vec::new(),
+        }
+    }
+
+    /// The row in `Plan::hubs` of the group that does it.
+    #[must_use]
+    pub fn group(&self) -> Option<usize> {
+        match self {
+            TriggerKind::Disconnect(disconnect) => Some(disconnect.group),
+            TriggerKind::Renew(Renew { wave, .. }) | TriggerKind::Reauthenticate(wave) => {
+                Some(wave.group)
+            }
+            TriggerKind::Operate { .. } => None,
+        }
+    }
 }
 
 /// A share of a group of hubs loses its sessions.
@@ -47,23 +76,16 @@ impl Disconnect {
     /// Exactly the share, rounded to whole hubs; a random choice without replacement under `seed`, spread evenly over `within`.
     #[must_use]
     pub fn drops(&self, seed: u64, count: u32) -> Vec<(u32, Duration)> {
-        let chosen = (f64::from(count) * self.share.clamp(0.0, 1.0)).round() as u32;
-        let mut order: Vec<(u64, u32)> = (0..count)
-            .map(|index| (Dice::named(seed, PURPOSE, u64::from(index)).bits(), index))
-            .collect();
-        order.sort_unstable();
-        order.truncate(chosen as usize);
-        let step = self.within.checked_div(chosen).unwrap_or_default();
-        order
+        let chosen = wave::chosen(seed, count, self.share);
+        let dropped = u32::try_from(chosen.len()).unwrap_or(u32::MAX);
+        let step = self.within.checked_div(dropped).unwrap_or_default();
+        chosen
             .into_iter()
             .zip(0..)
-            .map(|((_, index), place)| (index, step * place))
+            .map(|(index, place)| (index, step * place))
             .collect()
     }
 }
-
-/// Keeps the choice of hubs apart from other draws under the same seed: "drop" in ASCII.
-const PURPOSE: u64 = 0x6472_6f70;
 
 /// How a session ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -2,6 +2,7 @@
 
 use super::Plan;
 use super::fault::{FaultKind, How, TriggerKind, Way};
+use super::wave::{Jitter, OldSessions, Wave};
 use crate::event::MarkId;
 use std::time::Duration;
 
@@ -20,13 +21,8 @@ impl Plan {
     fn trigger_text(&self, kind: &TriggerKind) -> String {
         match kind {
             TriggerKind::Disconnect(disconnect) => {
-                let group = self
-                    .hubs
-                    .get(disconnect.group)
-                    .map_or("?", |group| &group.name);
-                let percent = (disconnect.share * 1000.0).round() / 10.0;
-                let mut text =
-                    format!("disconnect {percent}% of {group} by {}", how(disconnect.by));
+                let who = self.share_text(disconnect.group, disconnect.share);
+                let mut text = format!("disconnect {who} by {}", how(disconnect.by));
                 if !disconnect.within.is_zero() {
                     text.push_str(&format!(" within {}", seconds(disconnect.within)));
                 }
@@ -35,7 +31,31 @@ impl Plan {
                 }
                 text
             }
+            TriggerKind::Renew(renew) => {
+                let text = format!("renew certificates of {}", self.wave_text(&renew.wave));
+                match renew.sessions {
+                    OldSessions::End(by) => format!("{text}, reconnect after {}", how(by)),
+                    OldSessions::Keep => format!("{text}, keep old sessions"),
+                }
+            }
+            TriggerKind::Reauthenticate(wave) => {
+                format!("reauthenticate {}", self.wave_text(wave))
+            }
             TriggerKind::Operate { operation } => self.operation_text(*operation),
+        }
+    }
+
+    fn share_text(&self, group: usize, share: f64) -> String {
+        let group = self.hubs.get(group).map_or("?", |group| &group.name);
+        format!("{}% of {group}", (share * 1000.0).round() / 10.0)
+    }
+
+    fn wave_text(&self, wave: &Wave) -> String {
+        let who = self.share_text(wave.group, wave.share);
+        match (wave.within.is_zero(), wave.jitter) {
+            (true, _) => format!("{who} at once"),
+            (false, Jitter::None) => format!("{who} evenly within {}", seconds(wave.within)),
+            (false, Jitter::Full) => format!("{who} at random within {}", seconds(wave.within)),
         }
     }
 

@@ -22,6 +22,7 @@ pub mod signal;
 pub mod target;
 pub mod template;
 pub mod tls;
+pub mod wave;
 
 pub use expect::Expectation;
 pub use fault::{Fault, Trigger};

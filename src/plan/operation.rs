@@ -1,7 +1,7 @@
 //! The table of everything that is measured by name.
 
 use super::fleet::{HubGroup, IssuerGroup, RiderGroup};
-use super::target::{StepAction, Target};
+use super::target::{Find, StepAction, Target};
 use crate::event::OperationId;
 
 /// One measured kind of action of one group.
@@ -17,6 +17,8 @@ pub struct Operation {
 /// What an operation is, with rows of the plan's lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OperationKind {
+    /// Asking the target over HTTP for a hub's shard; one attempt each.
+    Find { hubs: usize },
     /// From the due time of a (re)connect to SUBACK; attempts are the tries of one outage.
     Connect { hubs: usize },
     /// One publish of telemetry (QoS 1: to its PUBACK).
@@ -55,6 +57,9 @@ pub fn table(
     };
     for (hubs, group) in hubs.iter().enumerate() {
         let device = &target.devices[group.device];
+        if matches!(device.find, Find::Ask(_)) {
+            row("find", &group.name, OperationKind::Find { hubs });
+        }
         row("connect", &group.name, OperationKind::Connect { hubs });
         if group.telemetry.is_some() && device.telemetry.is_some() {
             row("telemetry", &group.name, OperationKind::Telemetry { hubs });

@@ -19,7 +19,8 @@ pub fn hub_of(seed: u64, id: CommandId, count: u32) -> u64 {
     .below(u64::from(count))
 }
 
-/// The row, of `shards`, of the shard that the hub with this serial number belongs to; the first where a balancer decides.
+/// The row, of `shards`, of the shard that the hub with this serial number belongs to; the first where the file alone does
+/// not say it.
 #[must_use]
 pub fn shard_of(find: &Find, shards: usize, serial: &str) -> usize {
     let Find::Hash(template) = find else {

@@ -83,19 +83,35 @@ pub struct Device {
     pub telemetry: Option<Topic>,
     pub command: Option<CommandTopic>,
     pub answer: Option<AnswerTopic>,
+    /// A subscriber of our own on every shard sees every command that arrives there, to find those whose hub is elsewhere.
+    pub ghost: bool,
     /// Row in `Target::identities` of who its hubs are.
     pub identity: Option<usize>,
     pub tls: DeviceTls,
 }
 
 /// How a hub knows its shard.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub enum Find {
     /// One address that spreads the connections itself.
     #[default]
     Balancer,
     /// FNV-1a (64 bits) of the text, modulo the number of shards.
     Hash(Template),
+    /// The shards in turn: the next one after an attempt that failed. Begins with the one that the text names, or the first.
+    List(Option<Template>),
+    /// Asks the target over HTTP before each attempt to connect.
+    Ask(Box<Ask>),
+    /// The first shard, until a Server Reference of MQTT 5 names another.
+    Redirect,
+}
+
+/// How the target is asked for a hub's shard.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ask {
+    pub request: Request,
+    /// Where the answer names the shard: by its name, its host or its host and port.
+    pub keep: JsonPath,
 }
 
 /// A topic to publish to.
@@ -330,8 +346,10 @@ impl Target {
             each(&mut device.client_id);
             device.username.iter_mut().for_each(&mut *each);
             device.password.iter_mut().for_each(&mut *each);
-            if let Find::Hash(text) = &mut device.find {
-                each(text);
+            match &mut device.find {
+                Find::Hash(text) | Find::List(Some(text)) => each(text),
+                Find::Ask(ask) => ask.request.each_template(each),
+                Find::Balancer | Find::List(None) | Find::Redirect => {}
             }
             device
                 .telemetry
@@ -377,6 +395,9 @@ impl Target {
                 .answer
                 .iter_mut()
                 .for_each(|answer| each(&mut answer.json));
+            if let Find::Ask(ask) = &mut device.find {
+                ask.request.json.iter_mut().for_each(&mut *each);
+            }
         }
         for command in &mut self.commands {
             match &mut command.send {

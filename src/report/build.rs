@@ -4,7 +4,7 @@ use super::data::{
     GeneratorSection, HubRow, JudgementRow, LedgerRow, MarkRow, PacketRow, PublisherRow, Report,
     RunSection, SCHEMA_VERSION, ShardRow, StateCount, VerdictSection,
 };
-use super::{operations, pools, timeline};
+use super::{operations, places, pools, timeline};
 use crate::event::{Outcome, PacketKind};
 use crate::measure::marks::MarkState;
 use crate::measure::pool::PoolSeries;
@@ -54,6 +54,7 @@ pub fn build(
             .collect(),
         operations: operations::rows(collector),
         hubs: hubs(collector),
+        places: places::rows(collector),
         publishers: publishers(collector),
         ledger: ledger(collector),
         marks: collector

@@ -2,6 +2,7 @@
 
 use super::Report;
 use super::data::{OperationRow, PoolSpan, Times};
+use super::places;
 use super::text::{self, sign};
 use crate::measure::figures;
 use std::fmt::Write;
@@ -15,6 +16,7 @@ pub fn markdown(report: &Report) -> String {
     marks(report, &mut text);
     pools(report, &mut text);
     ledger(report, &mut text);
+    places(report, &mut text);
     latency(report, &mut text);
     details(report, &mut text);
     generator(report, &mut text);
@@ -230,6 +232,19 @@ fn ledger(report: &Report, text: &mut String) {
         );
         if let Some(shards) = text::shards(row) {
             let _ = writeln!(text, "  - {shards}");
+        }
+    }
+    text.push('\n');
+}
+
+fn places(report: &Report, text: &mut String) {
+    if report.places.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "## Where hubs were\n");
+    for row in &report.places {
+        for sentence in places::sentences(row) {
+            let _ = writeln!(text, "- {}: {sentence}", row.group);
         }
     }
     text.push('\n');

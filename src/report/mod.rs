@@ -11,6 +11,7 @@ mod json;
 mod junit;
 mod markdown;
 mod operations;
+mod places;
 mod pools;
 pub mod terminal;
 mod text;

@@ -148,6 +148,7 @@ pub(super) fn times(times: &Histogram) -> Option<Times> {
 
 fn kind(kind: OperationKind) -> &'static str {
     match kind {
+        OperationKind::Find { .. } => "find",
         OperationKind::Connect { .. } => "connect",
         OperationKind::Telemetry { .. } => "telemetry",
         OperationKind::Answer { .. } => "answer",

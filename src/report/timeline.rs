@@ -35,6 +35,7 @@ pub(super) fn timeline(collector: &Collector, pools: &[PoolSeries]) -> Timeline 
     };
     lines.load();
     lines.hubs();
+    lines.shards();
     lines.waits(pools);
     Timeline {
         from_s: from_zero_s(collector, 0),
@@ -135,6 +136,29 @@ impl Lines<'_> {
         self.add("reconnects", "/s", Join::Mean, |second| {
             connects(second).filter(|_| second >= zero)
         });
+    }
+
+    /// Hubs by shard, where there are several.
+    fn shards(&mut self) {
+        let collector = self.collector;
+        let plan = collector.plan();
+        let ends = load_seconds(collector).end;
+        for (group, row) in plan.hubs.iter().zip(&collector.places().groups) {
+            let names = &plan.target.devices[group.device].shards;
+            for (shard, (name, _)) in names.iter().enumerate().take(row.standing.len()) {
+                let name = match plan.hubs.len() {
+                    1 => format!("on {name}"),
+                    _ => format!("{} on {name}", group.name),
+                };
+                self.add(&name, "", Join::Lowest, |second| {
+                    if second >= ends {
+                        return None;
+                    }
+                    let counts = row.by_second.get(usize::try_from(second).ok()?)?;
+                    counts.get(shard).copied().map(f64::from)
+                });
+            }
+        }
     }
 
     fn waits(&mut self, pools: &[PoolSeries]) {

@@ -1,4 +1,4 @@
-//! The triggers that the agents do: mass disconnects, at their times.
+//! The triggers that hubs do, at their times: disconnects, renewals of certificates, re-authentication.
 //!
 //! Operations of the target are asked for by `chaos`, which knows how to ask and to undo.
 
@@ -7,7 +7,7 @@ use crate::event::{Event, Mark, MarkId, MarkPhase, Offset, Sink};
 use crate::live::hubs::HubFleet;
 use crate::net::clock::Clock;
 use crate::plan::Plan;
-use crate::plan::fault::{Disconnect, TriggerKind};
+use crate::plan::fault::TriggerKind;
 use std::time::Duration;
 
 /// Keeps the choice of hubs apart from other draws of the seed.
@@ -15,22 +15,22 @@ const CHOICES: u64 = 0x64726f70;
 
 /// One moment of the timeline.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Moment {
+struct Moment<'a> {
     at: Duration,
     mark: MarkId,
     /// `None`: the trigger's end.
-    begins: Option<Disconnect>,
+    begins: Option<&'a TriggerKind>,
 }
 
-/// Brings every disconnect of the plan about at its time; returns after the last one has ended.
+/// Brings everything that hubs do by plan about at its time; returns after the last one has ended.
 pub(super) async fn run(plan: &Plan, hubs: &HubFleet, clock: Clock, zero: Offset, sink: &Sink) {
     for moment in moments(plan) {
         tokio::time::sleep_until(clock.instant(zero.after(moment.at))).await;
         let phase = match moment.begins {
-            Some(disconnect) => {
+            Some(trigger) => {
                 // Two triggers on one group choose apart.
                 let seed = Dice::named(plan.seed, CHOICES, u64::from(moment.mark.0)).bits();
-                hubs.order_disconnect(&disconnect, seed);
+                hubs.order(trigger, seed);
                 MarkPhase::Begin
             }
             None => MarkPhase::End,
@@ -45,15 +45,15 @@ pub(super) async fn run(plan: &Plan, hubs: &HubFleet, clock: Clock, zero: Offset
 }
 
 /// Begins and ends in the order of their times.
-fn moments(plan: &Plan) -> Vec<Moment> {
+fn moments(plan: &Plan) -> Vec<Moment<'_>> {
     let mut moments = Vec::new();
     for (row, trigger) in (0_u16..).zip(&plan.triggers) {
-        if let TriggerKind::Disconnect(disconnect) = trigger.kind {
+        if trigger.kind.group().is_some() {
             let mark = MarkId(row);
             moments.push(Moment {
                 at: trigger.at,
                 mark,
-                begins: Some(disconnect),
+                begins: Some(&trigger.kind),
             });
             moments.push(Moment {
                 at: trigger.at + trigger.lasts,

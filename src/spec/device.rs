@@ -2,6 +2,7 @@
 
 use super::address;
 use super::fields::Fields;
+use super::find;
 use super::reader::At;
 use super::target::Names;
 use crate::plan::json_path::JsonPath;
@@ -32,8 +33,8 @@ pub(super) fn device(name: &str, at: &At<'_>, names: &Names) -> Option<Device> {
         .need("shards")
         .map(|at| shards(&at, names))
         .unwrap_or_default();
-    let find = fields.get("find").and_then(|at| find(&at, names));
-    check_find(&fields, find.as_ref(), shards.len());
+    let find = fields.get("find").and_then(|at| find::find(&at, names));
+    find::check(&fields, find.as_ref(), shards.len());
     let client_id = fields.get("client_id").and_then(|at| {
         let template = at.template(&serial)?;
         tells_hubs_apart(
@@ -69,6 +70,7 @@ pub(super) fn device(name: &str, at: &At<'_>, names: &Names) -> Option<Device> {
     fields.finish(&["identity", "tls", "throttle", "protobuf"]);
     Some(Device {
         name: name.to_owned(),
+        ghost: false,
         shards,
         find: find.unwrap_or(Find::Balancer),
         client_id: client_id.unwrap_or_else(serial_template),
@@ -109,33 +111,6 @@ fn shards(at: &At<'_>, names: &Names) -> Vec<(String, Template)> {
             ((*name).to_owned(), template.unwrap_or_default())
         })
         .collect()
-}
-
-/// `balancer` or `{ hash: <serial> }`
-fn find(at: &At<'_>, names: &Names) -> Option<Find> {
-    if at.lone_word().is_some() {
-        return at.word(&[("balancer", ())]).map(|()| Find::Balancer);
-    }
-    let mut fields = at.fields()?;
-    let found = fields
-        .one_of(&["hash"])
-        .and_then(|(_, at)| at.template(&names.placeholders(&["serial"])));
-    fields.finish(&["ask", "redirect"]);
-    found.map(Find::Hash)
-}
-
-fn check_find(fields: &Fields<'_>, find: Option<&Find>, shards: usize) {
-    if shards > 1 && !matches!(find, Some(Find::Hash(_))) && !fields.has("find") {
-        fields.at().find(&["shards"]).wrong_key(
-            "several shards, and nothing says which hub belongs to which",
-            "add `find: { hash: <serial> }`, or keep one address",
-        );
-    } else if shards > 1 && find == Some(&Find::Balancer) {
-        fields.at().find(&["find"]).wrong(
-            "a balancer is one address",
-            "keep one shard, or write `find: { hash: <serial> }`",
-        );
-    }
 }
 
 fn session(at: &At<'_>) -> Option<bool> {

@@ -132,6 +132,15 @@ pub(super) fn operation(
     })
 }
 
+/// What a hub asks of the target, with `known` names of its own.
+pub(super) fn question(
+    fields: &mut Fields<'_>,
+    context: &RequestContext<'_>,
+    known: &Placeholders<'_>,
+) -> Option<Request> {
+    request(fields, context, known, Use::Operation)
+}
+
 pub(super) fn request(
     fields: &mut Fields<'_>,
     context: &RequestContext<'_>,

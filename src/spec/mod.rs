@@ -8,6 +8,7 @@ mod checks;
 mod device;
 mod expectation;
 mod fields;
+mod find;
 mod fleet;
 mod grammar;
 mod journey;

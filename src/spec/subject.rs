@@ -406,6 +406,7 @@ fn nameless(metric: Metric, at: usize) -> BadLine {
 
 fn kind_name(kind: OperationKind) -> &'static str {
     match kind {
+        OperationKind::Find { .. } => "the search of hubs for their shard",
         OperationKind::Connect { .. } => "the connecting of hubs",
         OperationKind::Telemetry { .. } => "the telemetry of hubs",
         OperationKind::Answer { .. } => "the answers of hubs",

@@ -7,6 +7,7 @@ mod given;
 mod hubs;
 mod issuers;
 mod measured;
+mod places;
 mod plans;
 mod profiles;
 mod retry;

@@ -4,9 +4,10 @@
 //! payloads exist only while they are used.
 
 use super::Group;
+use super::find::Found;
 use super::orders::Board;
 use super::timers::{NEVER, Timers};
-use crate::agents::{Action, Agent, Context as Deciding, Hub, Input, Message, Order};
+use crate::agents::{Action, Agent, Context as Deciding, Hub, Input, Message, Order, ShardRow};
 use crate::dice::Dice;
 use crate::event::{AgentId, AgentKind, Event, Offset, Outcome, PacketKind};
 use crate::live::mqtt::{Connection, End, Packet, kind, level};
@@ -42,7 +43,7 @@ pub(super) struct HubTask {
     /// Packet id and token of QoS 1 publishes without PUBACK.
     unanswered: Vec<(u16, u64)>,
     index: u32,
-    /// Drops read on the board.
+    /// Waves read on the board.
     read: u32,
     next_packet: u16,
     done: bool,
@@ -51,6 +52,8 @@ pub(super) struct HubTask {
 /// The way to the broker.
 enum Link {
     Idle,
+    /// The question for the shard is under way.
+    Finding(Pin<Box<dyn Future<Output = Found> + Send>>),
     Connecting(Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>),
     Open(Connection, Phase),
 }
@@ -70,6 +73,7 @@ enum Phase {
 
 /// What the link brought.
 enum Brought {
+    Found(Found),
     Connected(io::Result<TcpStream>),
     Packets(Vec<Packet>, Result<(), End>),
 }
@@ -101,7 +105,7 @@ impl HubTask {
         let due = began.after(group.config.first_connect(u64::from(self.index)));
         // Taken before the agent begins, so that waiting for it is lag and never part of an attempt.
         let mut permit = tokio::select! {
-            permit = first_turn(&group, self.shard(), due) => permit,
+            permit = first_turn(&group, self.home(), due) => permit,
             _ = board.wait_for(Board::stops) => {
                 self.turn(Input::Told(Order::Stop));
                 return;
@@ -111,7 +115,7 @@ impl HubTask {
         let mut order = board.borrow_and_update().next(self.index, &mut self.read);
         let mut sleep = pin!(sleep_until(Instant::now() + FAR));
         while !self.done {
-            if !matches!(self.link, Link::Connecting(_)) {
+            if !matches!(self.link, Link::Finding(_) | Link::Connecting(_)) {
                 permit = None;
             }
             let wake = self.next_wake(order);
@@ -180,7 +184,8 @@ impl HubTask {
 
     fn perform(&mut self, action: Action, inputs: &mut VecDeque<Input<'static>>) {
         match action {
-            Action::Connect => self.connect(inputs),
+            Action::Find => self.find(),
+            Action::Connect { shard } => self.connect(shard, inputs),
             Action::Subscribe => self.subscribe(inputs),
             Action::Close(how) => self.close(how),
             Action::Ping => self.send(&Packet::PingReq, inputs),
@@ -194,22 +199,30 @@ impl HubTask {
                 self.group.tell(self.index, event);
             }
             Action::Done => self.done = true,
-            // A hub asks for no request.
-            Action::Request { .. } => {}
+            // A hub asks for no request, and without TLS it has no certificate.
+            Action::Request { .. } | Action::Renew => {}
         }
     }
 
-    fn shard(&self) -> usize {
-        self.group.shards.of_serial(&self.serial())
+    /// Where it connects first, as far as is known.
+    fn home(&self) -> usize {
+        usize::from(self.group.config.home(self.index))
     }
 
     fn serial(&self) -> String {
         self.group.hubs().serial(u64::from(self.index))
     }
 
-    fn connect(&mut self, inputs: &mut VecDeque<Input<'static>>) {
+    fn find(&mut self) {
+        if let Some(asker) = &self.group.asker {
+            let asked = asker.ask(&self.group.shards, &self.serial());
+            self.link = Link::Finding(Box::pin(asked));
+        }
+    }
+
+    fn connect(&mut self, shard: ShardRow, inputs: &mut VecDeque<Input<'static>>) {
         let nth = u64::from(self.index);
-        match self.group.shards.peer(self.shard(), nth) {
+        match self.group.shards.peer(usize::from(shard), nth) {
             Some(peer) => {
                 self.link = Link::Connecting(Box::pin(connect(peer, Source::Spread(nth))))
             }
@@ -316,6 +329,13 @@ impl HubTask {
 
     fn take(&mut self, brought: Brought) {
         match brought {
+            Brought::Found(found) => {
+                drop(self.forget());
+                if let Some(event) = found.event(self.group.row, self.group.clock.now()) {
+                    self.group.tell(self.index, event);
+                }
+                self.turn(Input::Found(found.shard));
+            }
             Brought::Connected(Ok(stream)) => self.introduce(stream),
             Brought::Connected(Err(error)) => self.lose(outcome(&error)),
             Brought::Packets(packets, ended) => {
@@ -435,6 +455,9 @@ impl Link {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Brought> {
         match self {
             Link::Idle => Poll::Pending,
+            Link::Finding(asked) => {
+                Poll::Ready(Brought::Found(ready!(asked.as_mut().poll(context))))
+            }
             Link::Connecting(attempt) => {
                 Poll::Ready(Brought::Connected(ready!(attempt.as_mut().poll(context))))
             }

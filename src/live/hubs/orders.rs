@@ -5,20 +5,19 @@
 use super::timers::NEVER;
 use crate::agents::Order;
 use crate::event::Offset;
-use crate::plan::fault::Disconnect;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What has been ordered so far. Drops are read in order; a stop comes before drops that are due later.
+/// What has been ordered so far. Waves are read in order; a stop comes before what is due later.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Board {
-    drops: Vec<Arc<Drops>>,
+    waves: Vec<Arc<Ordered>>,
     stop: Option<Stop>,
 }
 
-/// One mass disconnect.
+/// What a share of the hubs is to do.
 #[derive(Debug)]
-struct Drops {
+struct Ordered {
     order: Order,
     /// By hub; [`NEVER`] for one that is not chosen.
     at: Vec<Offset>,
@@ -32,23 +31,19 @@ struct Stop {
 }
 
 impl Board {
-    /// Orders the hubs that `disconnect` chooses among `count` to be dropped from `now` on.
-    pub(super) fn drop_share(
+    /// Orders those hubs of `count` that have a turn to do this, each so long after `now`.
+    pub(super) fn order(
         &mut self,
-        disconnect: &Disconnect,
-        seed: u64,
+        order: Order,
+        turns: Vec<(u32, Duration)>,
         count: u32,
         now: Offset,
     ) {
         let mut at = vec![NEVER; count as usize];
-        for (index, after) in disconnect.drops(seed, count) {
+        for (index, after) in turns {
             at[index as usize] = now.after(after);
         }
-        let order = Order::Drop {
-            how: disconnect.by,
-            away: disconnect.away,
-        };
-        self.drops.push(Arc::new(Drops { order, at }));
+        self.waves.push(Arc::new(Ordered { order, at }));
     }
 
     /// Orders all hubs to stop, spread evenly over `within` from `now` on. The first such order counts.
@@ -62,18 +57,18 @@ impl Board {
         self.stop.is_some()
     }
 
-    /// The next order for hub `index` and when it is due. `read` is how many drops it has read; those that pass it by are
+    /// The next order for hub `index` and when it is due. `read` is how many waves it has read; those that pass it by are
     /// counted as read.
     pub(super) fn next(&self, index: u32, read: &mut u32) -> Option<(Offset, Order)> {
         let stop = self
             .stop
             .map(|stop| (stop.from.after(stop.step * index), Order::Stop));
-        while let Some(drops) = self.drops.get(*read as usize) {
-            let at = drops.at[index as usize];
+        while let Some(wave) = self.waves.get(*read as usize) {
+            let at = wave.at[index as usize];
             if at != NEVER {
                 return match stop {
                     Some((stop_at, order)) if stop_at <= at => Some((stop_at, order)),
-                    _ => Some((at, drops.order)),
+                    _ => Some((at, wave.order)),
                 };
             }
             *read += 1;

@@ -9,6 +9,7 @@ use super::Plan;
 use super::fault::{FaultKind, TriggerKind};
 use super::fleet::HubGroup;
 use super::target::{CommandSend, Journey};
+use super::wave::{OldSessions, Renew};
 use crate::arrivals::Schedule;
 use crate::retry::Retry;
 use std::time::Duration;
@@ -208,7 +209,9 @@ pub fn rooms(plan: &Plan) -> Vec<MarkRoom> {
     let triggers = plan.triggers.iter().map(|trigger| {
         let away = match trigger.kind {
             TriggerKind::Disconnect(disconnect) => disconnect.away,
-            TriggerKind::Operate { .. } => Duration::ZERO,
+            TriggerKind::Renew(_)
+            | TriggerKind::Reauthenticate(_)
+            | TriggerKind::Operate { .. } => Duration::ZERO,
         };
         (
             trigger.name.clone(),
@@ -271,7 +274,16 @@ pub fn peak_connects_per_second(plan: &Plan) -> f64 {
                     drop.within.max(group.reconnect.first),
                 ))
             }
-            TriggerKind::Operate { .. } => None,
+            TriggerKind::Renew(Renew {
+                wave,
+                sessions: OldSessions::End(_),
+            }) => {
+                let group = plan.hubs.get(wave.group)?;
+                Some(over(f64::from(group.count) * wave.share, wave.within))
+            }
+            TriggerKind::Renew(_)
+            | TriggerKind::Reauthenticate(_)
+            | TriggerKind::Operate { .. } => None,
         });
     coming_back.fold(coming_up, f64::max)
 }
@@ -384,7 +396,10 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
             TriggerKind::Operate { operation } => {
                 resembles(&plan.target.operations[operation].name, name)
             }
-            TriggerKind::Disconnect(_) => false,
+            TriggerKind::Renew(_) => ["certificate-renewal", "certificate-refresh"]
+                .iter()
+                .any(|words| resembles(words, name)),
+            TriggerKind::Disconnect(_) | TriggerKind::Reauthenticate(_) => false,
         });
         if *every > plan.duration && !asked_for {
             warnings.push(format!(

@@ -4,6 +4,7 @@ use super::{Arriving, MarkRoom, Outlook, Phase, undo_of};
 use crate::plan::fault::{Disconnect, FaultKind, How, TriggerKind, Way};
 use crate::plan::quantity::{count, duration, moment, rate};
 use crate::plan::target::LabTls;
+use crate::plan::wave::{Jitter, OldSessions, Renew, Wave};
 use crate::retry::{Backoff, Retry, RetryBudget};
 use std::fmt::{self, Display, Formatter};
 
@@ -239,6 +240,10 @@ impl Outlook<'_> {
                 .find(|trigger| trigger.name == room.name);
             return trigger.map_or_else(String::new, |trigger| match trigger.kind {
                 TriggerKind::Disconnect(drop) => self.disconnect(drop),
+                TriggerKind::Renew(renew) => self.renew(renew),
+                TriggerKind::Reauthenticate(wave) => {
+                    format!("{} authenticate anew on their sessions", self.wave(wave))
+                }
                 TriggerKind::Operate { operation } => self.operate(operation),
             });
         }
@@ -279,11 +284,7 @@ impl Outlook<'_> {
     fn disconnect(&self, drop: Disconnect) -> String {
         let group = &self.plan.hubs[drop.group];
         let hubs = (f64::from(group.count) * drop.share).round() as u64;
-        let how = match drop.by {
-            How::Disconnect => "DISCONNECT",
-            How::Close => "FIN",
-            How::Reset => "RST",
-        };
+        let how = how(drop.by);
         let within = if drop.within.is_zero() {
             "at once".to_owned()
         } else {
@@ -299,6 +300,33 @@ impl Outlook<'_> {
             count(hubs),
             group.name
         )
+    }
+
+    fn renew(&self, renew: Renew) -> String {
+        let after = match renew.sessions {
+            OldSessions::End(by) => {
+                format!(
+                    "end their sessions by {} and connect again at once",
+                    how(by)
+                )
+            }
+            OldSessions::Keep => "keep their sessions".to_owned(),
+        };
+        format!(
+            "{} renew their certificates and {after}",
+            self.wave(renew.wave)
+        )
+    }
+
+    fn wave(&self, wave: Wave) -> String {
+        let group = &self.plan.hubs[wave.group];
+        let hubs = (f64::from(group.count) * wave.share).round() as u64;
+        let within = match (wave.within.is_zero(), wave.jitter) {
+            (true, _) => "at once".to_owned(),
+            (false, Jitter::None) => format!("evenly within {}", duration(wave.within)),
+            (false, Jitter::Full) => format!("at random within {}", duration(wave.within)),
+        };
+        format!("{} hubs of {}, {within},", count(hubs), group.name)
     }
 
     fn operate(&self, operation: usize) -> String {
@@ -355,6 +383,14 @@ fn in_flight(group: &Arriving, out: &mut Formatter<'_>) -> fmt::Result {
         count(group.needed_in_flight),
         count(u64::from(group.max_in_flight))
     )
+}
+
+fn how(how: How) -> &'static str {
+    match how {
+        How::Disconnect => "DISCONNECT",
+        How::Close => "FIN",
+        How::Reset => "RST",
+    }
 }
 
 fn policy(retry: &Retry) -> String {

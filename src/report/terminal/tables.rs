@@ -4,6 +4,7 @@ use super::Page;
 use crate::measure::figures;
 use crate::report::Report;
 use crate::report::data::{OperationRow, PoolSpan};
+use crate::report::places;
 use crate::report::text;
 use std::fmt::Write;
 
@@ -150,6 +151,11 @@ pub(super) fn hubs(report: &Report, page: &mut Page) {
                 figures::count(row.reconnects),
             ),
         );
+    }
+    for row in &report.places {
+        for sentence in places::sentences(row) {
+            page.wrapped("         ", &format!("{}: {sentence}", row.group));
+        }
     }
     for row in &report.publishers {
         page.wrapped(

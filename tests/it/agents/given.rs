@@ -1,6 +1,6 @@
 //! What is in store for an agent, to be told when its time comes.
 
-use rushhour::agents::{Input, Order, Reply, ReplyResult, Timer};
+use rushhour::agents::{Input, Order, Reference, Reply, ReplyResult, Timer};
 use rushhour::event::{CommandId, Offset, Outcome};
 
 pub enum Occurrence {
@@ -13,6 +13,8 @@ pub enum Occurrence {
 #[derive(Clone)]
 pub enum Given {
     Due(Offset),
+    Found(Result<u16, Outcome>),
+    Pointed(Reference),
     Opened,
     Accepted,
     Subscribed,
@@ -29,6 +31,11 @@ impl Given {
     pub fn input<'a>(&self, body: &'a [u8]) -> Input<'a> {
         match self {
             Given::Due(due) => Input::Due { due: *due },
+            Given::Found(found) => Input::Found(*found),
+            Given::Pointed(reference) => Input::Pointed {
+                text: "elsewhere".to_owned(),
+                reference: *reference,
+            },
             Given::Opened => Input::Opened,
             Given::Accepted => Input::Accepted {
                 session_present: false,

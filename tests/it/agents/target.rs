@@ -4,6 +4,7 @@ use super::plans::millis;
 use rushhour::agents::ReplyResult;
 use rushhour::dice::Dice;
 use rushhour::event::{Offset, Outcome};
+use rushhour::plan;
 use std::time::Duration;
 
 /// What becomes of an attempt to connect.
@@ -34,6 +35,8 @@ type Script<T> = Box<dyn FnMut(Offset, &mut Dice) -> T>;
 pub struct Target {
     pub dice: Dice,
     pub connect: Script<Connect>,
+    /// Where a hub that asks is sent.
+    pub find: Script<Result<u16, Outcome>>,
     /// How long a session lives before the target ends it.
     pub session: Script<Option<Duration>>,
     pub request: Script<Answer>,
@@ -53,6 +56,7 @@ impl Target {
         Target {
             dice: Dice::named(seed, 99, 0),
             connect: Box::new(|_, _| Connect::Works),
+            find: Box::new(|_, _| Ok(0)),
             session: Box::new(|_, _| None),
             request: Box::new(|_, _| Answer::Right),
             pong: Box::new(|_, _| true),
@@ -71,6 +75,11 @@ impl Target {
                 2 => Connect::Silence,
                 3 => Connect::Fails(Outcome::NotSent),
                 _ => Connect::Works,
+            }),
+            find: Box::new(|_, dice| match dice.below(6) {
+                0 => Err(Outcome::TimedOut),
+                1 => Err(Outcome::Refused(503)),
+                shard => Ok((shard % 2) as u16),
             }),
             session: Box::new(|_, dice| (dice.below(4) == 0).then(|| millis(dice.below(40_000)))),
             request: Box::new(|_, dice| match dice.below(12) {
@@ -93,5 +102,26 @@ impl Target {
 
     pub fn delay(&mut self) -> Duration {
         self.dice.between(self.latency.0, self.latency.1)
+    }
+}
+
+/// Renders a request as a driver would; what the lab and secrets are called is no affair of the agents.
+///
+/// # Panics
+/// If a name is unknown.
+pub fn render(request: &plan::target::Request, value: &dyn Fn(&str, &mut String) -> bool) {
+    let known = |name: &str, out: &mut String| {
+        value(name, out) || name.starts_with("lab.") || name.starts_with("secret.")
+    };
+    let mut text = String::new();
+    let headers = request.headers.iter().map(|(_, value)| value);
+    for template in headers.chain([&request.url]).chain(&request.bearer) {
+        template
+            .render_into(&mut text, known)
+            .expect("every name is known by now");
+    }
+    if let Some(json) = &request.json {
+        json.render(&mut |name, out| known(name, out))
+            .expect("every name is known by now");
     }
 }

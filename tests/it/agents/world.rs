@@ -5,7 +5,7 @@
 use super::account::Account;
 use super::given::{Given, Occurrence};
 use super::plans::{TAG, seconds};
-use super::target::{Answer, Connect, Target};
+use super::target::{Answer, Connect, Target, render};
 use rushhour::agents::{
     Action, Agent, Context, Hub, HubConfig, Input, Issuer, IssuerConfig, Order, ReplyResult, Rider,
     RiderConfig, Timer,
@@ -42,6 +42,10 @@ pub struct World {
     /// Every ping and every end of a connection by a hub.
     pub pings: Vec<(Offset, AgentId)>,
     pub closes: Vec<(Offset, AgentId, How)>,
+    /// When each hub was told to take its next certificate into use.
+    pub renewals: Vec<(Offset, AgentId)>,
+    /// Every attempt to connect, with its shard.
+    pub connects: Vec<(Offset, AgentId, u16)>,
 }
 
 struct Actor {
@@ -81,6 +85,8 @@ impl World {
             requests: Vec::new(),
             pings: Vec::new(),
             closes: Vec::new(),
+            renewals: Vec::new(),
+            connects: Vec::new(),
         };
         world.add_hubs();
         world.add_visitors();
@@ -300,7 +306,7 @@ impl World {
         );
     }
 
-    fn give(&mut self, row: usize, given: &Given) {
+    pub fn give(&mut self, row: usize, given: &Given) {
         let body = self.target.body.as_bytes();
         let input = given.input(body);
         match given {
@@ -341,7 +347,15 @@ impl World {
             "{id:?} is done and wants {action:?}"
         );
         match action {
-            Action::Connect => self.connect(row),
+            Action::Connect { shard } => {
+                self.connects.push((self.now, id, shard));
+                self.connect(row);
+            }
+            Action::Find => {
+                let found = (self.target.find)(self.now, &mut self.target.dice);
+                self.bring(row, delay, Given::Found(found));
+            }
+            Action::Renew => self.renewals.push((self.now, id)),
             Action::Subscribe => self.bring(row, delay, Given::Subscribed),
             Action::Close(how) => {
                 self.forget(row);
@@ -469,27 +483,6 @@ impl World {
             let delay = self.target.delay();
             self.bring(row, delay, Given::Command(Some(id)));
         }
-    }
-}
-
-/// Renders a request as a driver would; what the lab and secrets are called is no affair of the agents.
-///
-/// # Panics
-/// If a name is unknown.
-fn render(request: &plan::target::Request, value: &dyn Fn(&str, &mut String) -> bool) {
-    let known = |name: &str, out: &mut String| {
-        value(name, out) || name.starts_with("lab.") || name.starts_with("secret.")
-    };
-    let mut text = String::new();
-    let headers = request.headers.iter().map(|(_, value)| value);
-    for template in headers.chain([&request.url]).chain(&request.bearer) {
-        template
-            .render_into(&mut text, known)
-            .expect("every name is known by now");
-    }
-    if let Some(json) = &request.json {
-        json.render(&mut |name, out| known(name, out))
-            .expect("every name is known by now");
     }
 }
 

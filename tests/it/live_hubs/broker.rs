@@ -5,7 +5,7 @@ use crate::support::service::{Mosquitto, mosquitto, mosquitto_with};
 use rumqttc::{AsyncClient, Incoming, MqttOptions, QoS};
 use rushhour::event::{Event, HubChange, Outcome, PacketKind};
 use rushhour::plan::Plan;
-use rushhour::plan::fault::{Disconnect, How};
+use rushhour::plan::fault::{Disconnect, How, TriggerKind};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -40,7 +40,7 @@ async fn every_hub_returns_however_it_was_dropped_and_the_broker_counts_the_same
         .enumerate()
     {
         let connected = 2_000 + 1_000 * round;
-        fleet.order_disconnect(&half(by), round as u64);
+        fleet.order(&TriggerKind::Disconnect(half(by)), round as u64);
         told.until(LIMIT, "half of the hubs have left", |told| {
             told.hubs(HubChange::Left) == 1_000 * (round + 1)
         })

@@ -172,7 +172,7 @@ impl Told {
 pub async fn start(plan: Plan) -> (HubFleet, Told) {
     let told = Told::default();
     let plan = Arc::new(plan);
-    let hosts = Hosts::of(&plan.target).unwrap();
+    let hosts = Arc::new(Hosts::of(&plan.target).unwrap());
     let fleet = hubs::start(
         &plan,
         &hosts,

@@ -3,7 +3,7 @@
 use super::fleet::{Told, plan, start};
 use rushhour::event::{Event, PacketKind};
 use rushhour::plan::Plan;
-use rushhour::plan::fault::{Disconnect, How};
+use rushhour::plan::fault::{Disconnect, How, TriggerKind};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -103,7 +103,7 @@ async fn the_end_tells_what_is_unfinished() {
         by: How::Close,
         away: Duration::ZERO,
     };
-    fleet.order_disconnect(&disconnect, 1);
+    fleet.order(&TriggerKind::Disconnect(disconnect), 1);
     assert_eq!(
         fleet.stop(LIMIT).await,
         0,
