@@ -1,5 +1,6 @@
 //! Faults done and undone: the proxy as a process, the journal, kills, healing after a death.
 
+mod cuts;
 mod death;
 mod healing;
 mod journal;
@@ -8,3 +9,4 @@ mod life;
 mod pipeline;
 mod proxy;
 mod stage;
+mod toxiproxy;

@@ -24,9 +24,19 @@ const ACCEPT_REST: Duration = Duration::from_millis(50);
 /// Keeps the choice of connections to cut apart from other draws under the same seed: "cut" in ASCII.
 const CUT_PURPOSE: u64 = 0x0063_7574;
 
+/// How a client sees that the target can't be reached, its connection being accepted already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unreached {
+    /// By RST, the nearest to a refusal that is left.
+    Reset,
+    /// By FIN, as Toxiproxy does: its clients expect that they can connect.
+    Close,
+}
+
 /// A named path to one address.
 pub(super) struct Link {
     pub(super) name: String,
+    unreached: Unreached,
     chain: watch::Sender<Arc<Chain>>,
     counters: Arc<Counters>,
     place: Mutex<Place>,
@@ -68,10 +78,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Link {
     /// A link that is off.
-    pub(super) fn new(address: LinkAddress) -> Arc<Link> {
+    pub(super) fn new(address: LinkAddress, unreached: Unreached) -> Arc<Link> {
         let (chain, _) = watch::channel(Arc::new(Chain::default()));
         Arc::new(Link {
             name: address.name,
+            unreached,
             chain,
             counters: Arc::default(),
             place: Mutex::new(Place {
@@ -92,7 +103,7 @@ impl Link {
         if self.is_on() {
             return Ok(());
         }
-        let listener = TcpListener::bind(&self.address().listen).await?;
+        let listener = bind(&self.address().listen).await?;
         let stop = CancellationToken::new();
         let mut place = lock(&self.place);
         place.listen = listener.local_addr()?.to_string();
@@ -134,47 +145,33 @@ impl Link {
         place.to = to;
     }
 
-    /// Accepts until it is stopped. While every new connection is refused, the socket stays bound but does not listen: so the system
-    /// refuses, and nobody else can take the address.
+    /// Accepts until it is stopped.
     async fn serve(self: Arc<Link>, listener: TcpListener, stop: CancellationToken) {
         let mut chain = self.chain.subscribe();
-        let mut listening = true;
+        let mut door = Door::Open(listener);
         loop {
             let refuses = chain.borrow_and_update().refuses_all();
-            if refuses == listening {
-                match self.listen_again(&listener, !refuses) {
-                    Ok(()) => listening = !refuses,
-                    Err(error) => {
-                        self.complain("can't be told to listen or to refuse", &error);
-                        tokio::time::sleep(ACCEPT_REST).await;
-                        continue;
-                    }
-                }
-            }
+            door = match door.turned(!refuses) {
+                Ok(door) => door,
+                // Only a socket that is none any more can't be told.
+                Err(error) => return self.complain("can't listen or refuse any more", &error),
+            };
             let accepted = tokio::select! {
                 () = stop.cancelled() => return,
                 changed = chain.changed() => match changed {
                     Ok(()) => continue,
                     Err(_) => return,
                 },
-                accepted = listener.accept(), if listening => accepted,
+                accepted = door.accept() => accepted,
             };
             match accepted {
-                Ok((client, _)) => self.accepted(client, &stop),
+                Ok(client) => self.accepted(client, &stop),
                 Err(error) => {
                     self.complain("a connection could not be accepted", &error);
                     tokio::time::sleep(ACCEPT_REST).await;
                 }
             }
         }
-    }
-
-    fn listen_again(&self, listener: &TcpListener, listens: bool) -> io::Result<()> {
-        if listens {
-            return Ok(listen(listener, Backlog::MAXCONN)?);
-        }
-        // On Linux this ends listening and keeps the address.
-        SockRef::from(listener).shutdown(Shutdown::Read)
     }
 
     fn complain(&self, what: &str, error: &io::Error) {
@@ -199,8 +196,7 @@ impl Link {
         tokio::spawn(Arc::clone(self).connect(client, living, open, stop.clone()));
     }
 
-    /// Connects onward and carries. A target that refuses is shown to the client as an RST: that is the nearest to a refusal that
-    /// is left once the connection is accepted.
+    /// Connects onward and carries.
     async fn connect(
         self: Arc<Link>,
         client: TcpStream,
@@ -217,7 +213,9 @@ impl Link {
             }
             Ok(Err(_)) | Err(_) => {
                 self.counters.refused();
-                reset_on_close(&client);
+                if self.unreached == Unreached::Reset {
+                    reset_on_close(&client);
+                }
             }
         }
     }
@@ -340,6 +338,50 @@ impl Link {
         self.counters
             .state(self.address(), self.is_on(), faults.collect())
     }
+}
+
+/// The socket of a link. Shut it stays bound and does not listen, so the system refuses and nobody else can take the address.
+enum Door {
+    Open(TcpListener),
+    Shut(std::net::TcpListener),
+}
+
+impl Door {
+    fn turned(self, open: bool) -> io::Result<Door> {
+        match (self, open) {
+            (Door::Open(listener), false) => {
+                // Out of the runtime's hands: what it knows of a socket does not survive that it stops listening.
+                let listener = listener.into_std()?;
+                // On Linux this ends listening and keeps the address.
+                SockRef::from(&listener).shutdown(Shutdown::Read)?;
+                Ok(Door::Shut(listener))
+            }
+            (Door::Shut(listener), true) => {
+                listen(&listener, Backlog::MAXCONN)?;
+                Ok(Door::Open(TcpListener::from_std(listener)?))
+            }
+            (door, _) => Ok(door),
+        }
+    }
+
+    async fn accept(&self) -> io::Result<TcpStream> {
+        match self {
+            Door::Open(listener) => listener.accept().await.map(|(client, _)| client),
+            Door::Shut(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// Listens at an address. A port that the system chose is bound once more by its number: the system takes back what was not asked for
+/// by number when the socket stops listening.
+async fn bind(listen: &str) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(listen).await?;
+    if !listen.ends_with(":0") {
+        return Ok(listener);
+    }
+    let address = listener.local_addr()?;
+    drop(listener);
+    TcpListener::bind(address).await
 }
 
 fn reset_on_close(socket: &TcpStream) {

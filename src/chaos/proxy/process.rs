@@ -1,7 +1,7 @@
 //! The proxy as a process: starts the links, registers itself, ends on `stop`, SIGTERM or SIGINT.
 
 use super::control::{self, Control};
-use super::link::Link;
+use super::link::{Link, Unreached};
 use super::links::Links;
 use super::toxiproxy::{self, Settings};
 use super::wire::{LinkAddress, Registration};
@@ -110,7 +110,7 @@ async fn serve(arguments: ProxyArguments, api_token: Option<String>) -> Result<(
     let links = Arc::new(Links::default());
     let mut addresses = Vec::new();
     for address in arguments.links {
-        let link = Link::new(address.clone());
+        let link = Link::new(address.clone(), Unreached::Reset);
         let started = link.start().await;
         started.map_err(|source| ProxyError::Listen { address, source })?;
         addresses.push(link.address());

@@ -5,7 +5,7 @@ use super::decode::{self, Object};
 use super::shown::{Logger, ShownProxy, ShownToxic};
 use super::toxics::{self, Asked};
 use crate::chaos::proxy::chain::Direction;
-use crate::chaos::proxy::link::Link;
+use crate::chaos::proxy::link::{Link, Unreached};
 use crate::chaos::proxy::links::Links;
 use crate::chaos::proxy::wire::LinkAddress;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -144,11 +144,12 @@ impl Proxies {
     }
 
     async fn add(&self, wanted: Wanted) -> Result<Arc<Link>, Failure> {
-        let link = Link::new(LinkAddress {
+        let address = LinkAddress {
             name: wanted.name,
             listen: wanted.listen,
             to: wanted.upstream,
-        });
+        };
+        let link = Link::new(address, Unreached::Close);
         if wanted.enabled {
             start(&link).await?;
         }
@@ -330,9 +331,17 @@ async fn start(link: &Arc<Link>) -> Result<(), Failure> {
         link.move_to("[::]:0".to_owned(), now.to);
     }
     let listen = link.address().listen;
-    link.start()
-        .await
-        .map_err(|error| Failure::Listen(go_words(&listen, &error)))
+    match link.start().await {
+        Ok(()) => Ok(()),
+        Err(error) => Err(Failure::Listen(go_words(&resolved(&listen).await, &error))),
+    }
+}
+
+/// As Go shows an address: with its number in place of a name, as far as it has one.
+async fn resolved(address: &str) -> String {
+    let found = tokio::net::lookup_host(address).await;
+    let first = found.ok().and_then(|mut addresses| addresses.next());
+    first.map_or_else(|| address.to_owned(), |first| first.to_string())
 }
 
 /// What Go says when it can't listen.
