@@ -3,12 +3,15 @@
 //! Pure: the schedule is data, [`Schedule::due`] is a function of n alone, and n counts from 1. Worker k of m takes the n
 //! with n % m == k.
 //!
-//! Both spreads are one time change: arrival n stands at a position on the axis "expected arrivals so far" (`even`: at n itself; `poisson`:
-//! where a Poisson process of rate 1 has its n-th point), and is due when the integral of the rate reaches that position.
+//! All spreads are one time change: arrival n stands at a position on the axis "expected arrivals so far" (`even`: at n itself; `poisson`:
+//! where a Poisson process of rate 1 has its n-th point; `recorded`: at a drawn place within its bin), and is due when the integral of the
+//! rate reaches that position.
 
 mod poisson;
+mod recorded;
 
 use poisson::Points;
+use recorded::Counts;
 use std::time::Duration;
 
 /// How arrivals spread around the rate.
@@ -18,6 +21,8 @@ pub enum Spread {
     Even,
     /// An inhomogeneous Poisson process with the same rate, drawn from the seed.
     Poisson { seed: u64 },
+    /// So many in each piece as were recorded, at places drawn from the seed.
+    Recorded { seed: u64 },
 }
 
 /// A stretch of time in which the rate changes linearly from `from_per_second` to `to_per_second`.
@@ -35,8 +40,15 @@ pub struct Schedule {
     pieces: Vec<Piece>,
     /// For each piece, where it lies.
     stretches: Vec<Stretch>,
-    /// Only for `Spread::Poisson`.
-    points: Option<Points>,
+    positions: Positions,
+}
+
+/// Where arrivals stand on the axis of expected arrivals.
+#[derive(Debug, Clone, PartialEq)]
+enum Positions {
+    Even,
+    Poisson(Points),
+    Recorded(Counts),
 }
 
 /// Where a piece lies: in time, and on the axis of expected arrivals.
@@ -65,16 +77,38 @@ impl Schedule {
             });
             (begins, before) = (ends, after);
         }
-        let points = match spread {
-            Spread::Even => None,
-            Spread::Poisson { seed } => Some(Points::of(seed)),
+        let positions = match spread {
+            Spread::Even => Positions::Even,
+            Spread::Poisson { seed } => Positions::Poisson(Points::of(seed)),
+            Spread::Recorded { seed } => {
+                let count = |piece: &Piece| piece.arrivals().round() as u64;
+                let counts: Vec<u64> = pieces.iter().map(count).collect();
+                Positions::Recorded(Counts::of(seed, &counts))
+            }
         };
         Schedule {
             spread,
             pieces,
             stretches,
-            points,
+            positions,
         }
+    }
+
+    /// A recording: exactly `counts[k]` arrivals in the k-th stretch of `bin`, which is longer than nothing.
+    #[must_use]
+    pub fn recorded(seed: u64, bin: Duration, counts: &[u64]) -> Schedule {
+        let piece = |count: &u64| {
+            let per_second = *count as f64 / bin.as_secs_f64();
+            Piece {
+                from_per_second: per_second,
+                to_per_second: per_second,
+                lasts: bin,
+            }
+        };
+        Schedule::new(
+            Spread::Recorded { seed },
+            counts.iter().map(piece).collect(),
+        )
     }
 
     /// How arrivals spread around the rate.
@@ -120,9 +154,10 @@ impl Schedule {
     #[must_use]
     pub fn total(&self) -> u64 {
         let end = self.expected() + tolerance(self.expected());
-        match &self.points {
-            None => end.floor() as u64,
-            Some(points) => points.up_to(end),
+        match &self.positions {
+            Positions::Even => end.floor() as u64,
+            Positions::Poisson(points) => points.up_to(end),
+            Positions::Recorded(counts) => counts.total(),
         }
     }
 
@@ -169,10 +204,18 @@ impl Schedule {
 
     /// Where arrival `n` stands on the axis of expected arrivals; `None` for 0.
     fn position(&self, n: u64) -> Option<f64> {
-        match &self.points {
+        match &self.positions {
             _ if n == 0 => None,
-            None => Some(n as f64),
-            Some(points) => Some(points.position(n)),
+            Positions::Even => Some(n as f64),
+            Positions::Poisson(points) => Some(points.position(n)),
+            Positions::Recorded(counts) => match counts.place(n) {
+                Some((bin, share)) => {
+                    let stretch = self.stretches.get(bin)?;
+                    Some(stretch.before + (stretch.after - stretch.before) * share)
+                }
+                // Beyond the recording they come evenly.
+                None => Some(self.expected() + n.saturating_sub(counts.total()) as f64),
+            },
         }
     }
 

@@ -89,7 +89,7 @@ fn dice(seed: u64, power: u32, node: u64) -> Dice {
 }
 
 /// Gamma with this shape (at least 1) and scale 1.
-fn gamma(shape: f64, dice: &mut Dice) -> f64 {
+pub(super) fn gamma(shape: f64, dice: &mut Dice) -> f64 {
     let d = shape - 1.0 / 3.0;
     let c = 1.0 / (9.0 * d).sqrt();
     loop {

@@ -1,7 +1,6 @@
 //! The retry budget of each group, as a bucket of the right size.
 
 use super::Plan;
-use super::target::StepAction;
 use crate::event::AgentKind;
 use crate::retry::{Budget, RetryBudget};
 
@@ -18,11 +17,7 @@ impl Plan {
             }),
             AgentKind::Rider => self.riders.get(group).map(|riders| {
                 let journey = &self.target.journeys[riders.journey];
-                let requests = journey
-                    .steps
-                    .iter()
-                    .filter(|step| matches!(step.action, StepAction::Request(_)))
-                    .count() as f64;
+                let requests = journey.requests().count() as f64;
                 let actions = riders.arrivals.peak_per_second() * requests * window_s;
                 of(riders.retry.budget, actions)
             }),

@@ -13,6 +13,7 @@ use crate::plan::outlook::{needed_in_flight, worst_wait};
 use crate::plan::places::Places;
 use crate::plan::target::{Device, Journey, Target};
 use crate::retry::{Backoff, Retry};
+use std::path::Path;
 use std::time::Duration;
 
 /// Of one attempt of a rider or an issuer, unless the profile says otherwise.
@@ -45,6 +46,8 @@ pub(super) struct Around<'a> {
     pub names: &'a Names,
     pub seed: u64,
     pub duration: Duration,
+    /// The profile: what its groups name lies beside it.
+    pub file: &'a Path,
     /// Names of the hub groups, in the order of the file.
     pub hub_groups: &'a [String],
 }
@@ -195,7 +198,7 @@ struct Calls {
 fn calls(fields: &mut Fields<'_>, around: &Around<'_>, stream: &str) -> Calls {
     let arrivals = fields
         .need("arrivals")
-        .and_then(|at| schedule::arrivals(&at, around.seed, around.duration, stream));
+        .and_then(|at| schedule::arrivals(&at, around, stream));
     let timeout = fields
         .get("timeout")
         .and_then(|at| at.time())

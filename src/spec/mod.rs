@@ -20,6 +20,7 @@ mod probes;
 mod problem;
 mod profile;
 mod reader;
+mod recorded;
 mod resolve;
 #[cfg(test)]
 mod round_trip;

@@ -49,6 +49,7 @@ pub(super) fn read<'a>(
         names: &names,
         seed: plan.seed,
         duration: plan.duration,
+        file,
         hub_groups: &hub_groups,
     };
     let hubs = each(hubs, |name, at| fleet::hubs(name, at, &around));

@@ -1,6 +1,8 @@
 //! Arrivals as files write them: `20/s for 2m`, `20/s to 240/s over 1m`.
 
+use super::fleet::Around;
 use super::reader::At;
+use super::recorded;
 use super::units::{self, Wrong};
 use crate::arrivals::{Piece, Schedule, Spread};
 use crate::dice::Dice;
@@ -11,60 +13,69 @@ use std::time::Duration;
 const PURPOSE: u64 = 0x5c4e_d01e;
 
 /// `arrivals:` of one group; `stream` names it, so that no two groups arrive alike.
-pub(super) fn arrivals(
-    at: &At<'_>,
-    seed: u64,
-    duration: Duration,
-    stream: &str,
-) -> Option<Schedule> {
+pub(super) fn arrivals(at: &At<'_>, around: &Around<'_>, stream: &str) -> Option<Schedule> {
     let mut fields = at.fields()?;
-    let form = fields.one_of(&["even", "poisson"]);
-    fields.finish(&["recorded"]);
-    let (spread, at) = form?;
-    let items = at.items()?;
-    let pieces: Vec<Option<Piece>> = items.iter().map(read_piece).collect();
-    let pieces: Vec<Piece> = pieces.into_iter().collect::<Option<_>>()?;
-    let total: Duration = pieces.iter().map(|piece| piece.lasts).sum();
-    // A duration that could not be read is zero, and has been reported.
-    if total != duration && !duration.is_zero() {
-        let difference = quantity::duration(total.abs_diff(duration));
-        let help = if total > duration {
-            format!("shorten it by {difference}, or make `duration` longer")
-        } else {
-            format!("add a piece of {difference}, such as `0/s for {difference}`")
-        };
-        at.wrong(
-            format!(
-                "the pieces last {}, and `duration` is {}",
-                quantity::duration(total),
-                quantity::duration(duration)
-            ),
-            help,
-        );
-        return None;
-    }
-    if pieces
-        .iter()
-        .all(|piece| piece.from_per_second == 0.0 && piece.to_per_second == 0.0)
-    {
+    let form = fields.one_of(&["even", "poisson", "recorded"]);
+    fields.finish(&[]);
+    let (form, at) = form?;
+    let index = stream.bytes().fold(0u64, |hash, byte| {
+        hash.wrapping_mul(31).wrapping_add(u64::from(byte))
+    });
+    let seed = Dice::named(around.seed, PURPOSE, index).bits();
+    let schedule = match form {
+        "recorded" => recorded::recorded(&at, around.file, seed)?,
+        "even" => Schedule::new(Spread::Even, pieces(&at)?),
+        _ => Schedule::new(Spread::Poisson { seed }, pieces(&at)?),
+    };
+    let is_recorded = form == "recorded";
+    check_length(&at, schedule.lasts(), around.duration, is_recorded)?;
+    if schedule.peak_per_second() == 0.0 {
         at.wrong(
             "nobody arrives",
             "give at least one piece a rate above zero, or leave the group out",
         );
         return None;
     }
-    let spread = match spread {
-        "even" => Spread::Even,
-        _ => {
-            let index = stream.bytes().fold(0u64, |hash, byte| {
-                hash.wrapping_mul(31).wrapping_add(u64::from(byte))
-            });
-            Spread::Poisson {
-                seed: Dice::named(seed, PURPOSE, index).bits(),
-            }
-        }
+    Some(schedule)
+}
+
+fn pieces(at: &At<'_>) -> Option<Vec<Piece>> {
+    let items = at.items()?;
+    let pieces: Vec<Option<Piece>> = items.iter().map(read_piece).collect();
+    pieces.into_iter().collect()
+}
+
+/// Arrivals must last as long as the load.
+fn check_length(at: &At<'_>, total: Duration, duration: Duration, is_recorded: bool) -> Option<()> {
+    // A duration that could not be read is zero, and has been reported.
+    if total == duration || duration.is_zero() {
+        return Some(());
+    }
+    let difference = quantity::duration(total.abs_diff(duration));
+    let help = if is_recorded {
+        format!(
+            "write `duration: {}`, or choose another `from`, `to` or `speed`",
+            quantity::duration(total)
+        )
+    } else if total > duration {
+        format!("shorten it by {difference}, or make `duration` longer")
+    } else {
+        format!("add a piece of {difference}, such as `0/s for {difference}`")
     };
-    Some(Schedule::new(spread, pieces))
+    let what = if is_recorded {
+        "what is played lasts"
+    } else {
+        "the pieces last"
+    };
+    at.wrong(
+        format!(
+            "{what} {}, and `duration` is {}",
+            quantity::duration(total),
+            quantity::duration(duration)
+        ),
+        help,
+    );
+    None
 }
 
 fn read_piece(at: &At<'_>) -> Option<Piece> {

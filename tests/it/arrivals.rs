@@ -280,3 +280,70 @@ proptest! {
         }
     }
 }
+
+/// How many arrivals lie in each bin, when every one is asked for by its number alone.
+fn by_bin(schedule: &Schedule, bin: Duration, bins: usize) -> Vec<u64> {
+    let mut counts = vec![0; bins];
+    for due in all(schedule) {
+        let row = (due.as_secs_f64() / bin.as_secs_f64()).floor() as usize;
+        counts[row.min(bins - 1)] += 1;
+    }
+    counts
+}
+
+proptest! {
+    /// Exactly what was counted comes again, bin by bin, in order, under every seed.
+    #[test]
+    fn a_recording_is_repeated_exactly(
+        seed in any::<u64>(),
+        counts in prop::collection::vec(prop_oneof![2 => Just(0_u64), 5 => 1_u64..40, 1 => 100_u64..400], 1..30),
+        bin_ms in 50_u64..120_000,
+    ) {
+        let bin = Duration::from_millis(bin_ms);
+        let schedule = Schedule::recorded(seed, bin, &counts);
+        prop_assert_eq!(schedule.total(), counts.iter().sum::<u64>());
+        prop_assert_eq!(&by_bin(&schedule, bin, counts.len()), &counts);
+        let dues = all(&schedule);
+        prop_assert!(dues.is_sorted());
+        prop_assert_eq!(dues.len() as u64, schedule.total());
+        prop_assert_eq!(&all(&Schedule::recorded(seed, bin, &counts)), &dues, "the same seed gives the same places");
+    }
+}
+
+/// The places within a bin are those of uniform draws: a Kolmogorov-Smirnov distance that 200,000 true ones exceed once in a million.
+#[test]
+fn a_recording_spreads_evenly_within_its_bins() {
+    let schedule = Schedule::recorded(11, Duration::from_secs(1), &[100; 2_000]);
+    let mut shares: Vec<f64> = all(&schedule)
+        .iter()
+        .map(|due| due.as_secs_f64().fract())
+        .collect();
+    shares.sort_by(f64::total_cmp);
+    let count = shares.len() as f64;
+    let distance = shares
+        .iter()
+        .zip(1..)
+        .map(|(share, rank)| (share - f64::from(rank) / count).abs())
+        .fold(0.0, f64::max);
+    assert!(distance < 2.7 / count.sqrt(), "{distance}");
+    // Not evenly spaced either: the gaps of a bin vary as those of random arrivals do, by about their mean.
+    let gaps: Vec<f64> = all(&schedule)[..100]
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]).as_secs_f64())
+        .collect();
+    let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+    let deviation =
+        (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
+    assert!(
+        (0.5..2.0).contains(&(deviation / mean)),
+        "{deviation} of {mean}"
+    );
+}
+
+/// Whoever goes on after the end does so at the rate of the last bin.
+#[test]
+fn a_recording_goes_on_at_its_last_rate() {
+    let schedule = Schedule::recorded(5, Duration::from_secs(10), &[50, 20]);
+    assert_eq!(schedule.due(71), None);
+    assert_eq!(schedule.due_extended(72), Some(Duration::from_secs(21)));
+}

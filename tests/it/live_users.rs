@@ -1,5 +1,6 @@
 //! Riders and issuers over real sockets, against small servers on free ports.
 
+mod budgets;
 mod counts;
 mod freeze;
 mod issuing;

@@ -2,6 +2,7 @@
 
 mod bad;
 mod odd;
+mod recorded;
 mod shipped;
 
 use rushhour::plan::Plan;

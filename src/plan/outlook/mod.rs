@@ -10,7 +10,7 @@ use super::fault::{FaultKind, TriggerKind};
 use super::fleet::HubGroup;
 use super::target::{CommandSend, Journey};
 use super::wave::{OldSessions, Renew};
-use crate::arrivals::Schedule;
+use crate::arrivals::{Schedule, Spread};
 use crate::retry::Retry;
 use std::time::Duration;
 
@@ -59,6 +59,8 @@ impl<'a> Outlook<'a> {
 pub struct Arriving {
     pub group: String,
     pub pieces: Vec<Phase>,
+    /// Whether they are the bins of a recording.
+    pub is_recorded: bool,
     /// Per second.
     pub peak_per_second: f64,
     /// The longest that one request may wait in all its attempts.
@@ -153,6 +155,7 @@ fn arriving_group(
     Arriving {
         group: name.to_owned(),
         pieces: pieces.collect(),
+        is_recorded: matches!(arrivals.spread(), Spread::Recorded { .. }),
         peak_per_second: arrivals.peak_per_second(),
         worst_wait,
         needed_in_flight: needed_in_flight(arrivals, worst_wait),

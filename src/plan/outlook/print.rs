@@ -7,6 +7,7 @@ use crate::plan::target::LabTls;
 use crate::plan::wave::{Jitter, OldSessions, Renew, Wave};
 use crate::retry::{Backoff, Retry, RetryBudget};
 use std::fmt::{self, Display, Formatter};
+use std::time::Duration;
 
 impl Display for Outlook<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
@@ -151,6 +152,10 @@ impl Outlook<'_> {
         }
         writeln!(out, "\nArrivals")?;
         for group in &self.arriving {
+            if group.is_recorded {
+                writeln!(out, "  {:<14} {}", group.group, recording(group))?;
+                continue;
+            }
             for (row, piece) in group.pieces.iter().enumerate() {
                 let name = if row == 0 { group.group.as_str() } else { "" };
                 writeln!(out, "  {name:<14} {}", phase(piece))?;
@@ -391,6 +396,19 @@ fn how(how: How) -> &'static str {
         How::Close => "FIN",
         How::Reset => "RST",
     }
+}
+
+/// A recording in one line: it may have thousands of bins.
+fn recording(group: &Arriving) -> String {
+    let arrivals: f64 = group.pieces.iter().map(|piece| piece.arrivals).sum();
+    let bin = group.pieces.first();
+    format!(
+        "recorded: {} arrivals in {} bins of {}, at most {}",
+        count(arrivals.round() as u64),
+        count(group.pieces.len() as u64),
+        duration(bin.map_or(Duration::ZERO, |bin| bin.to - bin.from)),
+        rate(group.peak_per_second)
+    )
 }
 
 fn policy(retry: &Retry) -> String {
