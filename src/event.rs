@@ -186,6 +186,39 @@ impl fmt::Display for Outcome {
     }
 }
 
+/// The serial number of a certificate: at most 20 bytes (RFC 5280 §4.1.2.2), the highest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct CertificateSerial([u8; 20]);
+
+impl CertificateSerial {
+    /// The serial number with these bytes; `None` if there are more than 20 that count.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<CertificateSerial> {
+        let first = bytes.iter().position(|byte| *byte != 0);
+        let digits = &bytes[first.unwrap_or(bytes.len())..];
+        let mut whole = [0; 20];
+        let start = whole.len().checked_sub(digits.len())?;
+        whole[start..].copy_from_slice(digits);
+        Some(CertificateSerial(whole))
+    }
+
+    /// The bytes that count.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        let first = self.0.iter().position(|byte| *byte != 0);
+        &self.0[first.unwrap_or(self.0.len() - 1)..]
+    }
+}
+
+impl fmt::Display for CertificateSerial {
+    /// In hexadecimal, as OpenSSL prints it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.bytes()
+            .iter()
+            .try_for_each(|byte| write!(formatter, "{byte:02X}"))
+    }
+}
+
 /// A row of the plan's table of operations (`Plan::operations`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct OperationId(pub u16);
@@ -397,6 +430,22 @@ pub enum Event {
         group: u16,
         text: String,
         verdict: ReferenceVerdict,
+        at: Offset,
+    },
+    /// A hub's TLS session stands: with which certificates, and whether it took up an earlier one.
+    Secured {
+        group: u16,
+        resumed: bool,
+        /// Of the certificate that the hub has to show, whether or not the peer asked for it.
+        own: Option<CertificateSerial>,
+        peer: Option<CertificateSerial>,
+        at: Offset,
+    },
+    /// What exactly was wrong the first time that an operation ended like this; told once for each cause.
+    Explained {
+        operation: OperationId,
+        outcome: Outcome,
+        text: String,
         at: Offset,
     },
     /// An MQTT packet of a hub was written (`sent`) or read.

@@ -13,6 +13,7 @@ mod way;
 
 use super::attempt::Attempts;
 use super::errand::Errands;
+use super::handshake::Handshake;
 use super::whereabouts::{Finding, ShardRow, Whereabouts};
 use super::{Action, Agent, Context, Input, Message, Order, Timer};
 use crate::event::{Event, HubChange, Offset, OperationId, Outcome};
@@ -30,6 +31,7 @@ pub struct HubConfig {
     seed: u64,
     count: u32,
     connect: OperationId,
+    handshake: Option<OperationId>,
     pub(super) telemetry: Option<OperationId>,
     pub(super) answer: Option<OperationId>,
     telemetry_every: Duration,
@@ -65,6 +67,7 @@ impl HubConfig {
             connect: plan
                 .operation(OperationKind::Connect { hubs: group })
                 .expect("the table of operations has `connect` for every group of hubs"),
+            handshake: plan.operation(OperationKind::Handshake { hubs: group }),
             telemetry: plan.operation(OperationKind::Telemetry { hubs: group }),
             answer: plan.operation(OperationKind::Answer { hubs: group }),
             telemetry_every: hubs
@@ -96,6 +99,12 @@ impl HubConfig {
         self.homes.get(index as usize).copied().unwrap_or_default()
     }
 
+    /// The operation of (re)connecting.
+    #[must_use]
+    pub fn connect(&self) -> OperationId {
+        self.connect
+    }
+
     /// When hub `index` first connects, from the moment at which the fleet begins to: evenly over `connect_over`.
     #[must_use]
     pub fn first_connect(&self, index: u64) -> Duration {
@@ -111,6 +120,7 @@ pub struct Hub {
     config: Arc<HubConfig>,
     /// The current outage: its due time and its attempts to connect.
     outage: Attempts,
+    handshake: Handshake,
     /// When the session became `Connected`.
     connected_at: Offset,
     /// Waiting: when the next attempt is due.
@@ -162,6 +172,7 @@ impl Hub {
         Hub {
             config: Arc::clone(config),
             outage: Attempts::none(config.connect),
+            handshake: Handshake::default(),
             connected_at: Offset::ZERO,
             connect_at: Offset::ZERO,
             telemetry_at: Offset::ZERO,
@@ -234,6 +245,8 @@ impl Hub {
         context: &mut Context<'_>,
         out: &mut Vec<Action>,
     ) {
+        self.handshake
+            .finish(self.config.handshake, outcome, now, out);
         match self.state {
             State::Finding => {
                 self.answered_where(now, outcome, out);
@@ -349,6 +362,7 @@ impl Hub {
             }
             State::Opening | State::Subscribing => {
                 out.push(Action::Close(How::Disconnect));
+                self.handshake.unfinished(self.config.handshake, now, out);
                 self.outage.unfinished(now, out);
             }
             State::Waiting if self.outage_began => self.outage.unfinished(now, out),
@@ -455,6 +469,13 @@ impl Agent for Hub {
             (State::New, Input::Due { due }) => self.set_out(due, now, context, out),
             (State::Finding, Input::Found(found)) => self.found(now, found, context, out),
             (State::Opening, Input::Opened) => self.tell(HubChange::Opened, now, out),
+            (State::Opening, Input::Securing) => {
+                self.handshake.begin(self.config.handshake, now, out);
+            }
+            (State::Opening, Input::Secured) => {
+                self.handshake
+                    .finish(self.config.handshake, Outcome::Ok, now, out);
+            }
             (State::Opening, Input::Accepted { .. }) => {
                 self.tell(HubChange::Accepted, now, out);
                 if self.config.subscribes {

@@ -33,6 +33,7 @@
 
 mod attempt;
 mod errand;
+mod handshake;
 pub mod hub;
 pub mod issuer;
 pub mod rider;
@@ -81,8 +82,12 @@ pub enum Input<'a> {
     Found(Result<ShardRow, Outcome>),
     /// Hub: a Server Reference to a shard of the device arrived; `Lost` follows.
     Pointed { text: String, reference: Reference },
-    /// Hub: a TCP connection stands and CONNECT is being written.
+    /// Hub: a TCP connection stands.
     Opened,
+    /// Hub: the TLS handshake begins; only where TLS is spoken.
+    Securing,
+    /// Hub: TLS stands.
+    Secured,
     /// Hub: CONNACK accepted the session.
     Accepted { session_present: bool },
     /// Hub: SUBACK granted every subscription.
@@ -90,7 +95,7 @@ pub enum Input<'a> {
     /// Hub: the attempt to connect failed, or the session ended, by the target or the network; the connection is gone already.
     /// `Unreachable`: no TCP connection · `Refused(code)`: CONNACK with that return code, or SUBACK with 128 · `Reset`: the
     /// connection ended (FIN, RST, broken pipe) · `Protocol`: bytes that are no MQTT, or a packet out of place · `NotSent`: no socket or
-    /// no port to be had on this machine.
+    /// no port to be had on this machine · `Tls`: TLS did not come about, or the peer ended it over our certificate.
     Lost { outcome: Outcome },
     /// Hub: PINGRESP arrived.
     Pong,

@@ -3,8 +3,8 @@
 use super::journal::{Entry, Journal, JournalError, Left, Unhealed, now_ms, open_all};
 use super::links::ended;
 use super::proxy::client::{ClientError, ProxyClient, running};
-use super::state::{StateDirectory, StateError};
 use super::undo::{BUDGET, Step};
+use crate::net::state::{StateDirectory, StateError};
 use std::io;
 use std::time::Duration;
 

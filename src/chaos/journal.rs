@@ -3,8 +3,8 @@
 //! One JSON object a line, appended and fsynced. Whoever writes holds the file's lock, so a run that is alive is told from one that
 //! died: the kernel lets go of the lock of a dead process, whatever it died of.
 
-use super::state::{self, StateDirectory, StateError, open_private, sync_directory};
 use super::undo::Undo;
+use crate::net::state::{self, StateDirectory, StateError, open_private, sync_directory};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};

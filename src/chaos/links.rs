@@ -4,7 +4,7 @@
 use super::process::Identity;
 use super::proxy::client::{ClientError, ProxyClient, running};
 use super::proxy::wire::{LinkAddress, Registration};
-use super::state::{self, StateDirectory, StateError};
+use crate::net::state::{self, StateDirectory, StateError};
 use crate::plan::Target;
 use std::fs::OpenOptions;
 use std::io;

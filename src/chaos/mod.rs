@@ -20,6 +20,5 @@ pub mod operate;
 pub mod process;
 pub mod proxy;
 pub mod request;
-pub mod state;
 pub mod undo;
 pub mod watchdog;

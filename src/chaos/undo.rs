@@ -5,7 +5,7 @@
 use super::kill::StartComponent;
 use super::latency::RemoveLatency;
 use super::operate::UndoOperation;
-use super::state::StateDirectory;
+use crate::net::state::StateDirectory;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;

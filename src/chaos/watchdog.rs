@@ -3,7 +3,7 @@
 //! The run holds the other end of a pipe. If the pipe closes without a word, the run died; whatever it died of, the kernel closes it.
 
 use super::heal::{self, Healing};
-use super::state::{StateDirectory, open_private};
+use crate::net::state::{StateDirectory, open_private};
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;

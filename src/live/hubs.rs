@@ -5,15 +5,18 @@
 
 mod find;
 mod hub;
+mod link;
 mod orders;
 mod timers;
 
 use crate::agents::{HubConfig, Message, Order};
-use crate::event::{AgentKind, CommandId, Event, HubChange, Offset, Sink};
-use crate::live::shards::{Shards, render, value};
+use crate::event::{AgentKind, CommandId, Event, HubChange, Offset, Outcome, Sink};
+use crate::live::carrier::{Failure, NotReady};
+use crate::live::shards::{Shards, Speaker, render, value};
 use crate::net::clock::Clock;
-use crate::net::hosts::{HostError, Hosts};
+use crate::net::hosts::Hosts;
 use crate::net::http::NoClient;
+use crate::net::tls::{Credentials, Holders, Wallet};
 use crate::plan::fault::TriggerKind;
 use crate::plan::target::Device;
 use crate::plan::wave::OldSessions;
@@ -22,8 +25,8 @@ use crate::retry::Budget;
 use find::Asker;
 use hub::HubTask;
 use orders::Board;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep};
@@ -49,7 +52,7 @@ pub struct Standing {
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
     #[error(transparent)]
-    Host(#[from] HostError),
+    Broker(#[from] NotReady),
     #[error(transparent)]
     Http(#[from] NoClient),
 }
@@ -74,6 +77,10 @@ struct Group {
     sinks: Vec<Sink>,
     shards: Arc<Shards>,
     asker: Option<Asker>,
+    /// The hubs' certificates, if they have any.
+    wallet: Option<Wallet>,
+    /// What has been explained already: once for each cause is enough.
+    explained: Mutex<Vec<Outcome>>,
     /// By shard.
     ramp: Vec<Semaphore>,
     connected: AtomicU32,
@@ -84,7 +91,7 @@ struct Group {
 /// Starts every hub of the plan; the first connects are spread from now on. Hub i tells `sinks[i % n]`.
 ///
 /// # Errors
-/// If a shard must not be contacted, or there is no HTTP client to be had for hubs that ask for theirs.
+/// If a shard must not be contacted, a certificate can't be had, or there is no HTTP client for hubs that ask for their shard.
 pub async fn start(
     plan: &Arc<Plan>,
     hosts: &Arc<Hosts>,
@@ -96,6 +103,10 @@ pub async fn start(
     for (row, hubs) in plan.hubs.iter().enumerate() {
         let device = &plan.target.devices[hubs.device];
         let shards = Arc::new(Shards::of(device, hosts).await?);
+        let wallet = match shards.terms() {
+            Some(_) => open_wallet(plan, row).await?,
+            None => None,
+        };
         groups.push(Arc::new(Group {
             plan: Arc::clone(plan),
             row: u16::try_from(row).unwrap_or(u16::MAX),
@@ -108,6 +119,8 @@ pub async fn start(
                 .collect(),
             shards,
             asker: Asker::of(device, hubs, hosts)?,
+            wallet,
+            explained: Mutex::default(),
             connected: AtomicU32::new(0),
             budget: plan.budget(AgentKind::Hub, row),
         }));
@@ -237,14 +250,45 @@ impl Group {
         }
     }
 
+    /// What hub `index` brings to its handshakes at first; `None` if its device speaks no TLS.
+    fn credentials(&self, index: u32) -> Option<Credentials> {
+        let wallet = self.wallet.as_ref();
+        let identity = wallet.and_then(|wallet| wallet.identity(u64::from(index)));
+        Some(self.shards.terms()?.credentials(identity))
+    }
+
+    /// Tells what exactly was wrong, the first time that something ends like this.
+    fn explain(&self, index: u32, failure: &Failure) {
+        let Some(text) = &failure.text else { return };
+        let mut explained = self
+            .explained
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if explained.contains(&failure.outcome) {
+            return;
+        }
+        explained.push(failure.outcome);
+        drop(explained);
+        let serial = self.hubs().serial(u64::from(index));
+        self.tell(
+            index,
+            Event::Explained {
+                operation: self.config.connect(),
+                outcome: failure.outcome,
+                text: format!("{serial}: {text}"),
+                at: self.clock.now(),
+            },
+        );
+    }
+
     /// Topic, QoS and payload of what a hub publishes; `None` if the device has no such topic.
-    fn message(&self, message: Message, serial: &str) -> Option<(String, u8, Vec<u8>)> {
+    fn message(&self, message: Message, speaker: Speaker<'_>) -> Option<(String, u8, Vec<u8>)> {
         match message {
             Message::Telemetry => {
                 let topic = self.device().telemetry.as_ref()?;
                 let bytes = self.hubs().telemetry?.bytes;
                 Some((
-                    render(&topic.topic, serial, None),
+                    render(&topic.topic, speaker, None),
                     topic.qos,
                     vec![FILLER; bytes],
                 ))
@@ -254,9 +298,9 @@ impl Group {
                 let command = id.wire(&self.run_tag);
                 let body = answer
                     .json
-                    .render(&mut |name, out| value(name, serial, Some(&command), out))
+                    .render(&mut |name, out| value(name, speaker, Some(&command), out))
                     .expect("names that nobody knows are refused when the target file is read");
-                let topic = render(&answer.topic, serial, Some(&command));
+                let topic = render(&answer.topic, speaker, Some(&command));
                 Some((topic, answer.qos, body.to_string().into_bytes()))
             }
         }
@@ -268,6 +312,25 @@ impl Group {
         let text = self.device().command.as_ref()?.id.text(&body)?;
         CommandId::from_wire(&text, &self.run_tag)
     }
+}
+
+/// The certificates of the hubs of a group: read or issued on threads that may wait.
+async fn open_wallet(plan: &Arc<Plan>, row: usize) -> Result<Option<Wallet>, NotReady> {
+    let plan = Arc::clone(plan);
+    let opened = tokio::task::spawn_blocking(move || {
+        let hubs = &plan.hubs[row];
+        let holders = Holders {
+            target: &plan.target,
+            device: &plan.target.devices[hubs.device],
+            rows: hubs.identity.as_ref(),
+            count: u64::from(hubs.count),
+            seed: plan.seed,
+        };
+        Wallet::open(&holders, &|index, name, out| {
+            hubs.placeholder(index, name, out)
+        })
+    });
+    Ok(opened.await??)
 }
 
 /// Waits for a condition that atomics tell; false if it did not come about within `limit`.

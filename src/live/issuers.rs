@@ -2,6 +2,7 @@
 //!
 //! Decides nothing but who sends; when and how often is the business of the schedule and of the issuer.
 
+use super::carrier::NotReady;
 use super::publish::Publisher;
 use super::schedule::{Arrivals, LaneSetup, Lanes};
 use super::ticket::{Answered, Then, Ticket, Worker};
@@ -9,7 +10,7 @@ use crate::agents::{Issuer, IssuerConfig, ReplyResult};
 use crate::dice::Dice;
 use crate::event::{AgentId, AgentKind, Offset, Outcome, Sink};
 use crate::net::clock::Clock;
-use crate::net::hosts::{HostError, Hosts};
+use crate::net::hosts::Hosts;
 use crate::net::http::{Http, NoClient};
 use crate::plan::Plan;
 use crate::plan::Template;
@@ -29,7 +30,7 @@ pub enum IssuerError {
     #[error(transparent)]
     Client(#[from] NoClient),
     #[error(transparent)]
-    Host(#[from] HostError),
+    Broker(#[from] NotReady),
     #[error(
         "commands for `{device}` are published, and of its brokers ({addresses}) not all accepted a connection within {} s; look whether they run and whether user name and password are right",
         PATIENCE.as_secs()

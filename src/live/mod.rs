@@ -3,6 +3,7 @@
 //! Drivers perform the actions of agents over sockets, feed back what came of them, and tell what agents can't know. They
 //! decide nothing: no retry, no wait, no timeout that the plan does not name.
 
+mod carrier;
 pub mod hubs;
 pub mod issuers;
 mod mqtt;
@@ -11,3 +12,5 @@ mod schedule;
 mod shards;
 mod ticket;
 pub mod users;
+
+pub use carrier::NotReady;

@@ -3,15 +3,18 @@
 //! One connection of our own per shard. Not rumqttc's event loop: that one repeats unacknowledged publishes after a reconnect
 //! without saying so, while here every attempt is the issuer's own and a lost connection ends it.
 
+use super::carrier::{Failure, Next, NotReady, Way};
 use super::mqtt::{Connection, End, Packet, kind, level};
-use super::shards::{Shards, greeting};
+use super::shards::{Shards, Speaker, greeting};
 use crate::dice::Dice;
 use crate::event::{Event, HubChange, Outcome, Sink};
 use crate::net::clock::Clock;
-use crate::net::connect::{Source, connect, outcome};
-use crate::net::hosts::{HostError, Hosts, Peer};
+use crate::net::connect::Source;
+use crate::net::hosts::Hosts;
 use crate::net::stream::Stream;
-use crate::plan::Plan;
+use crate::net::tls::{Credentials, Holders, Wallet};
+use crate::plan::identity::Rows;
+use crate::plan::{OperationKind, Plan};
 use rumqttc::mqttbytes::v4::{ConnectReturnCode, Publish};
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -54,7 +57,7 @@ impl Publisher {
     /// Starts connecting to every shard of `device`, a row of the target's devices. Every packet is told to `sink`.
     ///
     /// # Errors
-    /// If a shard must not be contacted.
+    /// If a shard must not be contacted, or the certificate for it can't be had.
     pub async fn start(
         plan: &Arc<Plan>,
         device: usize,
@@ -62,14 +65,24 @@ impl Publisher {
         clock: Clock,
         run_tag: &str,
         sink: &Sink,
-    ) -> Result<Publisher, HostError> {
+    ) -> Result<Publisher, NotReady> {
         let shards = Arc::new(Shards::of(&plan.target.devices[device], hosts).await?);
+        let rows = plan.publisher_rows(device);
+        let wallet = match shards.terms() {
+            Some(_) => open_wallet(plan, device, rows.clone(), run_tag).await?,
+            None => None,
+        };
+        let identity = wallet.as_ref().and_then(|wallet| wallet.identity(0));
         let lines = (0..shards.count()).map(|shard| {
             let (requests, receiver) = mpsc::channel(WAITING);
             let (stand, stands) = watch::channel(false);
             let name = format!("{run_tag}-issuers-{device}-{shard}");
-            let peer = shards.peer(shard, 0);
             let task = Task {
+                credentials: shards.terms().map(|terms| terms.credentials(identity)),
+                shards: Arc::clone(&shards),
+                shard,
+                rows: rows.clone(),
+                explained: Vec::new(),
                 plan: Arc::clone(plan),
                 device,
                 name,
@@ -80,7 +93,7 @@ impl Publisher {
                 next_packet: 0,
                 unanswered: HashMap::new(),
             };
-            tokio::spawn(task.run(peer, receiver));
+            tokio::spawn(task.run(receiver));
             Line { requests, stands }
         });
         Ok(Publisher {
@@ -143,17 +156,24 @@ struct Task {
     sink: Sink,
     stand: watch::Sender<bool>,
     dice: Dice,
+    shards: Arc<Shards>,
+    shard: usize,
+    /// The row of the device's identities that it uses.
+    rows: Option<Rows>,
+    /// What it brings to TLS.
+    credentials: Option<Credentials>,
+    /// What has been explained already.
+    explained: Vec<Outcome>,
     next_packet: u16,
     /// QoS 1 publishes without PUBACK, by packet id.
     unanswered: HashMap<u16, oneshot::Sender<Outcome>>,
 }
 
 impl Task {
-    async fn run(mut self, peer: Option<Peer>, mut requests: mpsc::Receiver<Request>) {
-        let Some(peer) = peer else { return };
+    async fn run(mut self, mut requests: mpsc::Receiver<Request>) {
         let mut failures = 0_u32;
         loop {
-            match self.open(peer, &mut requests).await {
+            match self.open(&mut requests).await {
                 Ok(Some(mut connection)) => {
                     failures = 0;
                     self.stand.send_replace(true);
@@ -191,24 +211,28 @@ impl Task {
     /// Connects and is accepted; `None` if nobody publishes any more.
     async fn open(
         &mut self,
-        peer: Peer,
         requests: &mut mpsc::Receiver<Request>,
     ) -> Result<Option<Connection>, Outcome> {
-        let attempt = timeout(TIMEOUT, self.introduce(peer));
+        let attempt = timeout(TIMEOUT, self.introduce());
         match refuse(requests, attempt).await {
             None => Ok(None),
             Some(result) => result.map_err(|_| Outcome::TimedOut)?.map(Some),
         }
     }
 
-    async fn introduce(&self, peer: Peer) -> Result<Connection, Outcome> {
-        let stream = connect(peer, Source::System)
-            .await
-            .map_err(|error| outcome(&error))?;
-        self.change(HubChange::Opened);
-        let mut connection = Connection::new(Stream::Plain(stream));
+    async fn introduce(&mut self) -> Result<Connection, Outcome> {
+        let stream = self.connect().await.map_err(|failure| {
+            let failure = failure.with(self.shards.terms());
+            self.explain(&failure);
+            failure.outcome
+        })?;
+        let mut connection = Connection::new(stream);
         let device = &self.plan.target.devices[self.device];
-        let mut greeting = greeting(device, self.name.clone(), &self.name, KEEP_ALIVE * 2);
+        let speaker = Speaker {
+            serial: &self.name,
+            columns: self.rows.as_ref().map(|rows| (rows, 0)),
+        };
+        let mut greeting = greeting(device, self.name.clone(), speaker, KEEP_ALIVE * 2);
         if let Packet::Connect(connect) = &mut greeting {
             // It subscribes to nothing, so a session has nothing to keep.
             connect.clean_session = true;
@@ -227,9 +251,52 @@ impl Task {
             Some(_) => return Err(Outcome::Protocol),
             None => {}
         }
-        ended.map_err(|end| end.outcome())?;
+        ended.map_err(|end| {
+            if let (End::Failed(error), Some(way)) = (&end, self.shards.way(self.shard)) {
+                self.explain(&Failure::of(error, &way.endpoint().to_string()));
+            }
+            end.outcome()
+        })?;
         self.change(HubChange::Accepted);
         Ok(connection)
+    }
+
+    /// Everything below MQTT, step by step.
+    async fn connect(&self) -> Result<Stream, Failure> {
+        let nowhere = || Failure {
+            outcome: Outcome::Unreachable,
+            text: None,
+        };
+        let way: &Way = self.shards.way(self.shard).ok_or_else(nowhere)?;
+        let mut step = way.open(0, Source::System).ok_or_else(nowhere)?.await?;
+        self.change(HubChange::Opened);
+        loop {
+            match way.follow(step, self.credentials.as_ref()) {
+                Next::Wait(opening) => step = opening.await?,
+                Next::Stands(stream) => return Ok(stream),
+            }
+        }
+    }
+
+    /// Tells what exactly was wrong, the first time that something ends like this.
+    fn explain(&mut self, failure: &Failure) {
+        let issuers = self.plan.issuers.iter().position(|issuers| {
+            let command = self.plan.target.commands.get(issuers.command);
+            command.is_some_and(|command| command.to == self.device)
+        });
+        let operation =
+            issuers.and_then(|issuers| self.plan.operation(OperationKind::Issue { issuers }));
+        if let (Some(operation), Some(text)) = (operation, &failure.text)
+            && !self.explained.contains(&failure.outcome)
+        {
+            self.explained.push(failure.outcome);
+            (self.sink)(Event::Explained {
+                operation,
+                outcome: failure.outcome,
+                text: format!("{}: {text}", self.name),
+                at: self.clock.now(),
+            });
+        }
     }
 
     /// Publishes until the connection ends (false) or nobody publishes any more (true).
@@ -347,6 +414,35 @@ impl Task {
     fn row(&self) -> u16 {
         u16::try_from(self.device).unwrap_or(u16::MAX)
     }
+}
+
+/// The certificate of a device's publishers, read or issued on a thread that may wait.
+async fn open_wallet(
+    plan: &Arc<Plan>,
+    device: usize,
+    rows: Option<Rows>,
+    run_tag: &str,
+) -> Result<Option<Wallet>, NotReady> {
+    let (plan, name) = (Arc::clone(plan), format!("{run_tag}-issuers-{device}"));
+    let opened = tokio::task::spawn_blocking(move || {
+        let holders = Holders {
+            target: &plan.target,
+            device: &plan.target.devices[device],
+            rows: rows.as_ref(),
+            count: 1,
+            seed: plan.seed,
+        };
+        Wallet::open(&holders, &|_, column, out| {
+            let value = rows.as_ref().and_then(|rows| rows.value(0, column));
+            match value {
+                Some(value) => out.push_str(value),
+                None if column == "serial" => out.push_str(&name),
+                None => return false,
+            }
+            true
+        })
+    });
+    Ok(opened.await??)
 }
 
 /// Waits for `ready` while every publish is answered with `Unreachable`; `None` if nobody publishes any more.

@@ -1,49 +1,54 @@
 //! Which shard of a device's broker a hub belongs to, and how it introduces itself there.
 
+use super::carrier::{NotReady, Way};
 use super::mqtt::Packet;
-use crate::net::hosts::{Endpoint, HostError, Hosts, Peer};
+use crate::net::hosts::{Endpoint, Hosts};
+use crate::net::tls::Terms;
 use crate::plan::Template;
+use crate::plan::identity::Rows;
 use crate::plan::routing::shard_of;
 use crate::plan::target::{Device, Find};
 use rumqttc::mqttbytes::v4::{Connect, Login};
 use std::time::Duration;
 
-/// The permitted peers of each shard of a device, in the order of the file.
+/// The way to each shard of a device, in the order of the file.
 #[derive(Debug)]
 pub(super) struct Shards {
-    peers: Vec<Vec<Peer>>,
-    /// Name and address of each.
-    named: Vec<(String, Endpoint)>,
+    ways: Vec<Way>,
+    /// As the file calls them.
+    names: Vec<String>,
     find: Find,
+    /// `None` if no shard speaks TLS.
+    terms: Option<Terms>,
 }
 
 impl Shards {
-    pub(super) async fn of(device: &Device, hosts: &Hosts) -> Result<Shards, HostError> {
-        let (mut peers, mut named) = (Vec::new(), Vec::new());
+    pub(super) async fn of(device: &Device, hosts: &Hosts) -> Result<Shards, NotReady> {
+        let mut ways = Vec::new();
         for (name, address) in &device.shards {
-            let text = address.to_string();
-            let endpoint = Endpoint::parse(&text).map_err(|why| HostError::BadAddress {
-                place: format!("devices.{}.shards.{name}", device.name),
-                text,
-                why,
-            })?;
-            peers.push(hosts.peers(&endpoint).await?);
-            named.push((name.clone(), endpoint));
+            let place = format!("devices.{}.shards.{name}", device.name);
+            ways.push(Way::to(&address.to_string(), place, device, hosts).await?);
         }
+        let terms = if ways.iter().any(Way::is_secured) {
+            Some(Terms::of(&device.tls, &hosts.trust()?)?)
+        } else {
+            None
+        };
         Ok(Shards {
-            peers,
-            named,
+            ways,
+            names: device.shards.iter().map(|(name, _)| name.clone()).collect(),
             find: device.find.clone(),
+            terms,
         })
     }
 
     pub(super) fn count(&self) -> usize {
-        self.peers.len()
+        self.ways.len()
     }
 
     /// The shard of the hub with this serial number.
     pub(super) fn of_serial(&self, serial: &str) -> usize {
-        shard_of(&self.find, self.peers.len(), serial)
+        shard_of(&self.find, self.ways.len(), serial)
     }
 
     /// The shard that a text of the target names: by its name in the file, its host and port, or its host where only one shard
@@ -56,56 +61,73 @@ impl Shards {
     }
 
     fn row_of(&self, place: &str) -> Option<usize> {
-        let by_name = self.named.iter().position(|(name, _)| name == place);
+        let by_name = self.names.iter().position(|name| name == place);
         let by_address = || {
             let endpoint = Endpoint::parse(place).ok()?;
-            self.named.iter().position(|(_, known)| *known == endpoint)
+            self.ways.iter().position(|way| *way.endpoint() == endpoint)
         };
         let by_host = || {
             let host = Endpoint::new(place, 0);
-            let mut rows = (0..).zip(&self.named);
+            let mut rows = (0..).zip(&self.ways);
             let mut matching = rows
                 .by_ref()
-                .filter(|(_, (_, known))| known.host() == host.host());
+                .filter(|(_, way)| way.endpoint().host() == host.host());
             let (row, _) = matching.next()?;
             matching.next().is_none().then_some(row)
         };
         by_name.or_else(by_address).or_else(by_host)
     }
 
-    /// The peer for the n-th client of a shard: clients spread over all addresses of a name.
-    pub(super) fn peer(&self, shard: usize, nth: u64) -> Option<Peer> {
-        let peers = self.peers.get(shard)?;
-        let place = usize::try_from(nth % peers.len().max(1) as u64).unwrap_or_default();
-        peers.get(place).copied()
+    pub(super) fn way(&self, shard: usize) -> Option<&Way> {
+        self.ways.get(shard)
+    }
+
+    /// How TLS is spoken, if it is.
+    pub(super) fn terms(&self) -> Option<&Terms> {
+        self.terms.as_ref()
     }
 }
 
+/// Who speaks: what the placeholders of a device stand for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Speaker<'a> {
+    pub serial: &'a str,
+    /// The rows of its identities, and which of them it is.
+    pub columns: Option<(&'a Rows, u64)>,
+}
+
 /// A text of the target file for one client; `<command>` is known where there is one.
-pub(super) fn render(template: &Template, serial: &str, command: Option<&str>) -> String {
+pub(super) fn render(template: &Template, speaker: Speaker<'_>, command: Option<&str>) -> String {
     let mut text = String::new();
     template
-        .render_into(&mut text, |name, out| value(name, serial, command, out))
+        .render_into(&mut text, |name, out| value(name, speaker, command, out))
         .expect("names that nobody knows are refused when the target file is read");
     text
 }
 
 /// Appends what a placeholder stands for; false if nobody knows it.
-pub(super) fn value(name: &str, serial: &str, command: Option<&str>, out: &mut String) -> bool {
+pub(super) fn value(
+    name: &str,
+    speaker: Speaker<'_>,
+    command: Option<&str>,
+    out: &mut String,
+) -> bool {
     let text = match name {
-        "serial" => Some(serial),
-        "command" => command,
-        _ => None,
+        "serial" => Some(speaker.serial),
+        "command" if command.is_some() => command,
+        _ => speaker
+            .columns
+            .and_then(|(rows, index)| rows.value(index, name)),
     };
     out.push_str(text.unwrap_or_default());
     text.is_some()
 }
 
-/// The CONNECT of a client. `serial` is what `<serial>` stands for in user name and password.
+/// The CONNECT of a client. `speaker` is whom the placeholders of user name and password speak of.
 pub(super) fn greeting(
     device: &Device,
     client_id: String,
-    serial: &str,
+    speaker: Speaker<'_>,
     keep_alive: Duration,
 ) -> Packet {
     let mut connect = Connect::new(client_id);
@@ -114,11 +136,11 @@ pub(super) fn greeting(
     connect.keep_alive = u16::try_from(seconds).unwrap_or(u16::MAX);
     connect.clean_session = device.clean_start;
     connect.login = device.username.as_ref().map(|username| Login {
-        username: render(username, serial, None),
+        username: render(username, speaker, None),
         password: device
             .password
             .as_ref()
-            .map_or_else(String::new, |password| render(password, serial, None)),
+            .map_or_else(String::new, |password| render(password, speaker, None)),
     });
     Packet::Connect(connect)
 }

@@ -5,6 +5,7 @@
 //! nothing of what is said over the connection.
 
 use super::resolve::Resolver;
+use super::tls::{Trust, TrustError, TrustStore};
 use crate::plan::Target;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
@@ -151,6 +152,9 @@ pub struct Hosts {
     named: BTreeMap<Endpoint, String>,
     never: Vec<Never>,
     resolver: Resolver,
+    trust: TrustStore,
+    /// Whether an address is `https`.
+    speak_https: bool,
 }
 
 impl Hosts {
@@ -165,7 +169,9 @@ impl Hosts {
             .map(|written| Never::parse(written))
             .collect::<Result<_, _>>()?;
         let mut named = BTreeMap::new();
+        let mut speak_https = false;
         for (place, text) in target.addresses() {
+            speak_https |= text.starts_with("https://");
             let endpoint = Endpoint::parse(&text).map_err(|why| HostError::BadAddress {
                 place: place.clone(),
                 text,
@@ -178,11 +184,29 @@ impl Hosts {
             named,
             never,
             resolver: Resolver::default(),
+            trust: TrustStore::of(target),
+            speak_https,
         };
         for endpoint in hosts.named.keys() {
             hosts.permit(endpoint)?;
         }
         Ok(hosts)
+    }
+
+    /// The authorities that vouch for these hosts.
+    ///
+    /// # Errors
+    /// If they can't be had.
+    pub fn trust(&self) -> Result<Trust, TrustError> {
+        self.trust.trust()
+    }
+
+    /// How HTTP is spoken over TLS to these hosts.
+    ///
+    /// # Errors
+    /// If some address is `https` and the authorities can't be had.
+    pub(super) fn tls_for_http(&self) -> Result<rustls::ClientConfig, TrustError> {
+        self.trust.for_http(self.speak_https)
     }
 
     /// Every endpoint with the place that names it, in order.

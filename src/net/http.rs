@@ -4,7 +4,9 @@
 //! host that the target file does not name. Knows neither agents nor schedules.
 
 use super::hosts::{Endpoint, HostError, Hosts};
-use crate::event::Outcome;
+use super::stream::tls_error;
+use super::tls::{TrustError, explain, trouble};
+use crate::event::{Outcome, TlsTrouble};
 use crate::plan::target::{Method, Request};
 use nix::errno::Errno;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -28,8 +30,12 @@ pub struct Http {
 
 /// A client that can't be made.
 #[derive(Debug, thiserror::Error)]
-#[error("can't set up an HTTP client: {0}")]
-pub struct NoClient(#[from] reqwest::Error);
+pub enum NoClient {
+    #[error("can't set up an HTTP client: {0}")]
+    Library(#[from] reqwest::Error),
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+}
 
 /// A request that can't leave.
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +80,7 @@ impl Http {
     /// look-up, TCP and TLS; the time for a whole request is given with each one.
     ///
     /// # Errors
-    /// If the TLS library can't be set up.
+    /// If the client can't be set up, or some host speaks TLS and the target's authorities can't be had.
     pub fn new(
         hosts: Arc<Hosts>,
         idle_connections: usize,
@@ -99,6 +105,7 @@ impl Http {
             .connect_timeout(connect_timeout)
             .pool_max_idle_per_host(idle_connections)
             .dns_resolver(resolver)
+            .tls_backend_preconfigured(hosts.tls_for_http()?)
             .build()?;
         Ok(Http { client, hosts })
     }
@@ -245,6 +252,9 @@ pub fn outcome(error: &reqwest::Error) -> Outcome {
     if error.is_timeout() {
         return Outcome::TimedOut;
     }
+    if let Some(trouble) = cause.tls {
+        return Outcome::Tls(trouble);
+    }
     if cause.is_closed {
         return Outcome::Reset;
     }
@@ -252,6 +262,22 @@ pub fn outcome(error: &reqwest::Error) -> Outcome {
         return Outcome::Unreachable;
     }
     Outcome::Protocol
+}
+
+/// What exactly was wrong with TLS; `None` if that was not the matter. `peer` is whom the text speaks of.
+#[must_use]
+pub fn explain_tls(error: &reqwest::Error, peer: &str) -> Option<String> {
+    let mut source: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(here) = source {
+        if let Some(text) = here
+            .downcast_ref::<io::Error>()
+            .and_then(|io| explain(io, peer))
+        {
+            return Some(text);
+        }
+        source = here.source();
+    }
+    None
 }
 
 /// What the chain of an error's sources says.
@@ -263,6 +289,8 @@ struct Cause {
     is_closed: bool,
     /// Something arrived that is no HTTP or TLS.
     is_malformed: bool,
+    /// TLS did not come about.
+    tls: Option<TlsTrouble>,
 }
 
 impl Cause {
@@ -280,6 +308,7 @@ impl Cause {
                         | io::ErrorKind::UnexpectedEof
                 );
                 cause.is_malformed |= io.kind() == io::ErrorKind::InvalidData;
+                cause.tls = cause.tls.or(tls_error(io).and_then(trouble));
             }
             if let Some(http) = here.downcast_ref::<hyper::Error>() {
                 cause.is_malformed |= http.is_parse();

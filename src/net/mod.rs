@@ -7,6 +7,7 @@ pub mod http;
 pub mod limits;
 mod resolve;
 pub mod secrets;
+pub mod state;
 pub mod stream;
 pub mod tls;
 pub mod websocket;

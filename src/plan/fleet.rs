@@ -35,6 +35,16 @@ impl HubGroup {
             .map_or_else(|| format!("{}-{index:06}", self.name), str::to_owned)
     }
 
+    /// Appends what `<name>` stands for: `serial` or a column of its identities. False if nobody knows it.
+    pub fn placeholder(&self, index: u64, name: &str, out: &mut String) -> bool {
+        match self.column(index, name) {
+            Some(text) => out.push_str(text),
+            None if name == "serial" => out.push_str(&self.serial(index)),
+            None => return false,
+        }
+        true
+    }
+
     /// What a column of its identities holds for hub `index`; `None` if there is no such column.
     #[must_use]
     pub fn column(&self, index: u64, column: &str) -> Option<&str> {

@@ -21,6 +21,8 @@ pub enum OperationKind {
     Find { hubs: usize },
     /// From the due time of a (re)connect to SUBACK; attempts are the tries of one outage.
     Connect { hubs: usize },
+    /// One TLS handshake: from TCP to TLS.
+    Handshake { hubs: usize },
     /// One publish of telemetry (QoS 1: to its PUBACK).
     Telemetry { hubs: usize },
     /// One publish of an answer (QoS 1: to its PUBACK).
@@ -61,6 +63,9 @@ pub fn table(
             row("find", &group.name, OperationKind::Find { hubs });
         }
         row("connect", &group.name, OperationKind::Connect { hubs });
+        if device.is_secured() {
+            row("handshake", &group.name, OperationKind::Handshake { hubs });
+        }
         if group.telemetry.is_some() && device.telemetry.is_some() {
             row("telemetry", &group.name, OperationKind::Telemetry { hubs });
         }

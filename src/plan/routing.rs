@@ -1,9 +1,11 @@
 //! Which hub a command is for, and to which shard a hub belongs: known from the plan alone.
 
 use super::Plan;
+use super::identity::{IdentitySource, Rows};
 use super::target::Find;
 use crate::dice::Dice;
 use crate::event::CommandId;
+use std::sync::Arc;
 
 /// Keeps the choice of a hub apart from other draws of the seed.
 const CHOICE_OF_HUB: u64 = 0x6875_6273;
@@ -39,6 +41,27 @@ pub fn shard_of(find: &Find, shards: usize, serial: &str) -> usize {
 }
 
 impl Plan {
+    /// The row of the device's identities that the connections of issuers to its broker use: the first that no hub has.
+    #[must_use]
+    pub fn publisher_rows(&self, device: usize) -> Option<Rows> {
+        let set = self.target.devices.get(device)?.identity?;
+        let of_hubs = self.hubs.iter().filter_map(|group| group.identity.as_ref());
+        let first = of_hubs
+            .filter(|rows| rows.set == set)
+            .map(|rows| rows.first + rows.count)
+            .max();
+        let table = match &self.target.identities.get(set)?.source {
+            IdentitySource::Csv(table) => Some(Arc::clone(table)),
+            IdentitySource::Issue(_) => None,
+        };
+        Some(Rows {
+            set,
+            first: first.unwrap_or_default(),
+            count: 1,
+            table,
+        })
+    }
+
     /// The row in `Device::shards` of the hub that a command is for; `None` for a command of no group of the plan.
     #[must_use]
     pub fn shard_of_command(&self, id: CommandId) -> Option<usize> {

@@ -5,7 +5,7 @@ use super::identity::IdentitySet;
 use super::json_path::JsonPath;
 use super::places::Places;
 use super::template::{JsonTemplate, Template};
-use super::tls::DeviceTls;
+use super::tls::{DeviceTls, is_secured};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -411,6 +411,16 @@ impl Target {
         self.operations
             .iter_mut()
             .for_each(|operation| operation.each_json(each));
+    }
+}
+
+impl Device {
+    /// Whether any of its shards speaks TLS.
+    #[must_use]
+    pub fn is_secured(&self) -> bool {
+        self.shards
+            .iter()
+            .any(|(_, address)| is_secured(&address.to_string()))
     }
 }
 

@@ -64,6 +64,14 @@ impl TlsVersion {
     }
 }
 
+/// Whether an address, as a target file writes it, is one of TLS: `mqtts`, `wss`, `https`.
+#[must_use]
+pub fn is_secured(address: &str) -> bool {
+    ["mqtts://", "wss://", "https://"]
+        .iter()
+        .any(|scheme| address.starts_with(scheme))
+}
+
 impl DeviceTls {
     pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
         for files in self.files.iter_mut().chain(&mut self.next_files) {

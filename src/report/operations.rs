@@ -150,6 +150,7 @@ fn kind(kind: OperationKind) -> &'static str {
     match kind {
         OperationKind::Find { .. } => "find",
         OperationKind::Connect { .. } => "connect",
+        OperationKind::Handshake { .. } => "handshake",
         OperationKind::Telemetry { .. } => "telemetry",
         OperationKind::Answer { .. } => "answer",
         OperationKind::Step { .. } => "step",

@@ -408,6 +408,7 @@ fn kind_name(kind: OperationKind) -> &'static str {
     match kind {
         OperationKind::Find { .. } => "the search of hubs for their shard",
         OperationKind::Connect { .. } => "the connecting of hubs",
+        OperationKind::Handshake { .. } => "the TLS handshakes of hubs",
         OperationKind::Telemetry { .. } => "the telemetry of hubs",
         OperationKind::Answer { .. } => "the answers of hubs",
         OperationKind::Step { .. } => "a step",

@@ -4,7 +4,7 @@ use super::units::Wrong;
 use serde_yaml::Value;
 
 /// Words that the grammar of expectations gives a meaning.
-const RESERVED: [&str; 32] = [
+const RESERVED: [&str; 33] = [
     "after",
     "at",
     "attempts",
@@ -21,6 +21,7 @@ const RESERVED: [&str; 32] = [
     "fault",
     "for",
     "from",
+    "handshake",
     "hubs",
     "if",
     "in",

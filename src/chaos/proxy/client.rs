@@ -4,10 +4,10 @@ use super::wire::{
     CanaryReading, CutAnswer, CutConnections, LinkState, PREFIX, Registration, Removed, SetFault,
 };
 use crate::chaos::process::Identity;
-use crate::chaos::state::{self, StateDirectory, StateError};
 use crate::event::Outcome;
 use crate::net::hosts::{HostError, Hosts};
 use crate::net::http::{self, Http, NoClient, percent_encode, receive};
+use crate::net::state::{self, StateDirectory, StateError};
 use crate::plan::fault::Link;
 use crate::plan::target::Target;
 use crate::plan::template::Template;

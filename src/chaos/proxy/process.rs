@@ -7,7 +7,7 @@ use super::toxiproxy::{self, Settings};
 use super::wire::{LinkAddress, Registration};
 use super::{canary, wire};
 use crate::chaos::process::Identity;
-use crate::chaos::state::{self, StateDirectory};
+use crate::net::state::{self, StateDirectory};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;

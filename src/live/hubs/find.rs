@@ -1,7 +1,7 @@
 //! Asks the target for the shard of a hub.
 
 use crate::event::{Event, Offset, Outcome, ReferenceVerdict};
-use crate::live::shards::{Shards, value};
+use crate::live::shards::{Shards, Speaker, value};
 use crate::net::hosts::Hosts;
 use crate::net::http::{Http, NoClient};
 use crate::plan::HubGroup;
@@ -47,15 +47,15 @@ impl Asker {
         }))
     }
 
-    /// Asks for the hub with this serial number.
+    /// Asks for the hub that speaks.
     pub(super) fn ask(
         &self,
         shards: &Arc<Shards>,
-        serial: &str,
+        speaker: Speaker<'_>,
     ) -> impl Future<Output = Found> + Send + use<> {
         let asked = self.http.perform(
             &self.ask.request,
-            &mut |name, out| value(name, serial, None, out),
+            &mut |name, out| value(name, speaker, None, out),
             self.timeout,
         );
         let (shards, ask) = (Arc::clone(shards), self.ask.clone());

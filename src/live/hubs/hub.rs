@@ -3,29 +3,28 @@
 //! Everything that many hubs share is in [`Group`]. A hub owns its socket, its timers and its dice; buffers, topics and
 //! payloads exist only while they are used.
 
+mod opening;
+
 use super::Group;
-use super::find::Found;
+use super::link::{Brought, Link, Phase};
 use super::orders::Board;
 use super::timers::{NEVER, Timers};
 use crate::agents::{Action, Agent, Context as Deciding, Hub, Input, Message, Order, ShardRow};
 use crate::dice::Dice;
 use crate::event::{AgentId, AgentKind, Event, Offset, Outcome, PacketKind};
-use crate::live::mqtt::{Connection, End, Packet, kind, level};
-use crate::live::shards::{greeting, render};
-use crate::net::connect::{Source, connect, outcome};
-use crate::net::stream::Stream;
+use crate::live::mqtt::{End, Packet, kind, level};
+use crate::live::shards::{Speaker, render};
+use crate::net::connect::Source;
+use crate::net::tls::Credentials;
 use crate::plan::fault::How;
 use rumqttc::mqttbytes::v4::{
     ConnectReturnCode, PubAck, Publish, Subscribe, SubscribeFilter, SubscribeReasonCode,
 };
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::io;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::sync::{SemaphorePermit, watch};
 use tokio::time::{Instant, sleep_until};
 
@@ -40,42 +39,19 @@ pub(super) struct HubTask {
     dice: Dice,
     link: Link,
     timers: Timers,
+    /// What it brings to TLS; made for its first handshake.
+    credentials: Option<Box<Credentials>>,
     /// Packet id and token of QoS 1 publishes without PUBACK.
     unanswered: Vec<(u16, u64)>,
     index: u32,
+    /// Where it connects or is connected.
+    shard: ShardRow,
+    /// How often it has renewed its certificate.
+    generation: u32,
     /// Waves read on the board.
     read: u32,
     next_packet: u16,
     done: bool,
-}
-
-/// The way to the broker.
-enum Link {
-    Idle,
-    /// The question for the shard is under way.
-    Finding(Pin<Box<dyn Future<Output = Found> + Send>>),
-    Connecting(Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>),
-    Open(Connection, Phase),
-}
-
-/// How far the session has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// CONNECT is sent.
-    Introduced,
-    /// CONNACK accepted.
-    Accepted,
-    /// SUBSCRIBE with this packet id is sent.
-    Subscribing(u16),
-    /// SUBACK granted.
-    Subscribed,
-}
-
-/// What the link brought.
-enum Brought {
-    Found(Found),
-    Connected(io::Result<TcpStream>),
-    Packets(Vec<Packet>, Result<(), End>),
 }
 
 impl HubTask {
@@ -91,8 +67,11 @@ impl HubTask {
             group,
             link: Link::Idle,
             timers: Timers::none(),
+            credentials: None,
             unanswered: Vec::new(),
             index,
+            shard: ShardRow::default(),
+            generation: 0,
             read: 0,
             next_packet: 0,
             done: false,
@@ -199,8 +178,9 @@ impl HubTask {
                 self.group.tell(self.index, event);
             }
             Action::Done => self.done = true,
-            // A hub asks for no request, and without TLS it has no certificate.
-            Action::Request { .. } | Action::Renew => {}
+            Action::Renew => self.renew(),
+            // A hub asks for no request.
+            Action::Request { .. } => {}
         }
     }
 
@@ -215,17 +195,26 @@ impl HubTask {
 
     fn find(&mut self) {
         if let Some(asker) = &self.group.asker {
-            let asked = asker.ask(&self.group.shards, &self.serial());
+            let serial = self.serial();
+            let asked = asker.ask(&self.group.shards, self.speaker(&serial));
             self.link = Link::Finding(Box::pin(asked));
+        }
+    }
+
+    fn speaker<'a>(&'a self, serial: &'a str) -> Speaker<'a> {
+        let rows = self.group.hubs().identity.as_ref();
+        Speaker {
+            serial,
+            columns: rows.map(|rows| (rows, u64::from(self.index))),
         }
     }
 
     fn connect(&mut self, shard: ShardRow, inputs: &mut VecDeque<Input<'static>>) {
         let nth = u64::from(self.index);
-        match self.group.shards.peer(usize::from(shard), nth) {
-            Some(peer) => {
-                self.link = Link::Connecting(Box::pin(connect(peer, Source::Spread(nth))))
-            }
+        self.shard = shard;
+        let way = self.group.shards.way(usize::from(shard));
+        match way.and_then(|way| way.open(nth, Source::Spread(nth))) {
+            Some(opening) => self.link = Link::Connecting(opening),
             None => inputs.push_back(Input::Lost {
                 outcome: Outcome::Unreachable,
             }),
@@ -242,7 +231,7 @@ impl HubTask {
         if let Link::Open(_, phase) = &mut self.link {
             *phase = Phase::Subscribing(packet);
         }
-        let path = render(&command.topic, &self.serial(), None);
+        let path = render(&command.topic, self.speaker(&self.serial()), None);
         let mut subscribe = Subscribe::new_many([SubscribeFilter::new(path, level(command.qos))]);
         subscribe.pkid = packet;
         self.send(&Packet::Subscribe(subscribe), inputs);
@@ -250,7 +239,8 @@ impl HubTask {
 
     fn publish(&mut self, token: u64, message: Message, inputs: &mut VecDeque<Input<'static>>) {
         let group = Arc::clone(&self.group);
-        let Some((topic, qos, payload)) = group.message(message, &self.serial()) else {
+        let Some((topic, qos, payload)) = group.message(message, self.speaker(&self.serial()))
+        else {
             return;
         };
         let mut publish = Publish::new(topic, level(qos), payload);
@@ -306,10 +296,9 @@ impl HubTask {
                 .into_iter()
                 .for_each(|kind| self.count(kind, true)),
             Err(end) => {
+                let outcome = self.explain_end(&end);
                 drop(self.forget());
-                inputs.push_back(Input::Lost {
-                    outcome: end.outcome(),
-                });
+                inputs.push_back(Input::Lost { outcome });
             }
         }
     }
@@ -336,8 +325,12 @@ impl HubTask {
                 }
                 self.turn(Input::Found(found.shard));
             }
-            Brought::Connected(Ok(stream)) => self.introduce(stream),
-            Brought::Connected(Err(error)) => self.lose(outcome(&error)),
+            Brought::Step(Ok(step)) => self.go_on(step),
+            Brought::Step(Err(failure)) => {
+                let failure = failure.with(self.group.shards.terms());
+                self.group.explain(self.index, &failure);
+                self.lose(failure.outcome);
+            }
             Brought::Packets(packets, ended) => {
                 for packet in packets {
                     kind(&packet)
@@ -354,23 +347,11 @@ impl HubTask {
                     if matches!(end, End::Refused(_)) {
                         self.count(PacketKind::ConnAck, false);
                     }
-                    self.lose(end.outcome());
+                    let outcome = self.explain_end(&end);
+                    self.lose(outcome);
                 }
             }
         }
-    }
-
-    fn introduce(&mut self, stream: TcpStream) {
-        self.link = Link::Open(Connection::new(Stream::Plain(stream)), Phase::Introduced);
-        self.next_packet = 0;
-        self.turn(Input::Opened);
-        let group = Arc::clone(&self.group);
-        let serial = self.serial();
-        let client_id = render(&group.device().client_id, &serial, None);
-        let greeting = greeting(group.device(), client_id, &serial, group.hubs().keep_alive);
-        let mut inputs = VecDeque::new();
-        self.send(&greeting, &mut inputs);
-        inputs.into_iter().for_each(|input| self.turn(input));
     }
 
     /// What a packet means; an outcome ends the session.
@@ -448,25 +429,6 @@ impl HubTask {
     fn lose(&mut self, outcome: Outcome) {
         drop(self.forget());
         self.turn(Input::Lost { outcome });
-    }
-}
-
-impl Link {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Brought> {
-        match self {
-            Link::Idle => Poll::Pending,
-            Link::Finding(asked) => {
-                Poll::Ready(Brought::Found(ready!(asked.as_mut().poll(context))))
-            }
-            Link::Connecting(attempt) => {
-                Poll::Ready(Brought::Connected(ready!(attempt.as_mut().poll(context))))
-            }
-            Link::Open(connection, _) => {
-                let mut packets = Vec::new();
-                let ended = ready!(connection.poll_receive(context, &mut packets));
-                Poll::Ready(Brought::Packets(packets, ended))
-            }
-        }
     }
 }
 

@@ -1,7 +1,11 @@
 //! What is wrong when TLS does not come about.
 
 use crate::event::TlsTrouble;
+use crate::net::stream::tls_error;
+use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
+use std::io;
+use time::OffsetDateTime;
 
 /// The class of an error of TLS; `None` if what the peer sent is no TLS at all, or breaks it.
 #[must_use]
@@ -17,6 +21,71 @@ pub fn trouble(error: &Error) -> Option<TlsTrouble> {
         Error::NoApplicationProtocol => Some(TlsTrouble::Refused),
         _ => None,
     }
+}
+
+/// In words, what was wrong with `peer` or with what it said; `None` if it was not TLS.
+#[must_use]
+pub fn explain(error: &io::Error, peer: &str) -> Option<String> {
+    let error = tls_error(error)?;
+    let text = match error {
+        Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. }) => {
+            format!(
+                "the certificate of {peer} expired on {}",
+                moment(*not_after)
+            )
+        }
+        Error::InvalidCertificate(CertificateError::NotValidYetContext { not_before, .. }) => {
+            let from = moment(*not_before);
+            format!("the certificate of {peer} is valid only from {from} on")
+        }
+        Error::InvalidCertificate(CertificateError::NotValidForNameContext {
+            expected,
+            presented,
+        }) => {
+            let presented = if presented.is_empty() {
+                "no name at all".to_owned()
+            } else {
+                presented.join(", ")
+            };
+            format!(
+                "the certificate of {peer} is for {presented}, not for {}; `tls: {{ server_name: … }}` says which name to expect",
+                expected.to_str()
+            )
+        }
+        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            format!("no authority of `trust` vouches for the certificate of {peer}")
+        }
+        Error::InvalidCertificate(other) => {
+            format!("the certificate of {peer} can't be trusted: {other}")
+        }
+        Error::AlertReceived(alert)
+            if of_alert(*alert) == Some(TlsTrouble::ClientCertificateRequired) =>
+        {
+            format!(
+                "{peer} wants a client certificate; give the device an `identity:` or `tls: {{ cert: …, key: … }}`"
+            )
+        }
+        Error::AlertReceived(alert) => format!("{peer} refused with the alert {alert:?}"),
+        other => format!("{peer}: {other}"),
+    };
+    Some(text)
+}
+
+/// `2026-11-02 14:03:07 UTC`
+fn moment(at: UnixTime) -> String {
+    let seconds = i64::try_from(at.as_secs()).unwrap_or(i64::MAX);
+    let Ok(at) = OffsetDateTime::from_unix_timestamp(seconds) else {
+        return format!("{seconds} s after 1970");
+    };
+    format!(
+        "{:04}-{:02}-{:02} {:02}:{:02}:{:02} UTC",
+        at.year(),
+        u8::from(at.month()),
+        at.day(),
+        at.hour(),
+        at.minute(),
+        at.second()
+    )
 }
 
 fn of_certificate(error: &CertificateError) -> TlsTrouble {

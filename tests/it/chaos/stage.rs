@@ -3,7 +3,7 @@
 use rushhour::chaos::links::Links;
 use rushhour::chaos::process::Identity;
 use rushhour::chaos::proxy::client::ProxyClient;
-use rushhour::chaos::state::StateDirectory;
+use rushhour::net::state::StateDirectory;
 use rushhour::plan::Target;
 use rushhour::plan::fault::{Component, Link, OperationSpec};
 use rushhour::plan::target::{Answer, Method, Request};

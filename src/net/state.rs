@@ -1,7 +1,7 @@
 //! The state directory of the user: what must outlive a run. `$XDG_STATE_HOME/rushhour`, else `~/.local/state/rushhour`.
 //!
 //! What lies in it is executed when faults are healed, so it belongs to the user alone: directories 0700, files 0600, and the
-//! owner is checked before anything is read. One directory a run, and `proxies/` for the proxies that are running.
+//! owner is checked before anything is read. One directory a run, `proxies/` for the proxies that are running, `identities/` for keys.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PROXIES: &str = "proxies";
+const IDENTITIES: &str = "identities";
 
 /// A state directory whose owner has been checked.
 #[derive(Debug, Clone)]
@@ -100,6 +101,7 @@ impl StateDirectory {
         if run_id.is_empty()
             || run_id.starts_with('.')
             || run_id == PROXIES
+            || run_id == IDENTITIES
             || !run_id.chars().all(plain)
         {
             return Err(StateError::BadRunId(run_id.to_owned()));
@@ -128,6 +130,15 @@ impl StateDirectory {
         self.private(PROXIES)
     }
 
+    /// The directory of identities that are kept from run to run, each set of them by a name of its own.
+    ///
+    /// # Errors
+    /// If it can't be created or is not ours alone.
+    pub fn identities(&self, name: &str) -> Result<PathBuf, StateError> {
+        self.private(IDENTITIES)?;
+        self.private(&format!("{IDENTITIES}/{name}"))
+    }
+
     fn private(&self, name: &str) -> Result<PathBuf, StateError> {
         let path = self.root.join(name);
         create_private(&path)?;
@@ -136,7 +147,7 @@ impl StateDirectory {
 }
 
 /// The names in a directory.
-pub(super) fn names_in(path: &Path) -> Result<Vec<String>, StateError> {
+pub fn names_in(path: &Path) -> Result<Vec<String>, StateError> {
     let entries = fs::read_dir(path).map_err(|source| at(path, source))?;
     Ok(entries
         .flatten()
@@ -145,14 +156,14 @@ pub(super) fn names_in(path: &Path) -> Result<Vec<String>, StateError> {
 }
 
 /// Reads a file that is ours alone.
-pub(super) fn read_private(path: &Path) -> Result<String, StateError> {
+pub fn read_private(path: &Path) -> Result<String, StateError> {
     let mut options = OpenOptions::new();
     let file = open_private(options.read(true), path)?;
     io::read_to_string(file).map_err(|source| at(path, source))
 }
 
 /// Opens a file, created with mode 0600 if the options say so, that must be ours alone.
-pub(super) fn open_private(options: &mut OpenOptions, path: &Path) -> Result<File, StateError> {
+pub fn open_private(options: &mut OpenOptions, path: &Path) -> Result<File, StateError> {
     let no_follow = nix::fcntl::OFlag::O_NOFOLLOW.bits();
     let file = options
         .mode(0o600)
@@ -164,7 +175,7 @@ pub(super) fn open_private(options: &mut OpenOptions, path: &Path) -> Result<Fil
 }
 
 /// Writes a file of mode 0600 so that a reader sees all of it or nothing.
-pub(super) fn write_private(path: &Path, text: &str) -> Result<(), StateError> {
+pub fn write_private(path: &Path, text: &str) -> Result<(), StateError> {
     let draft = path.with_extension("draft");
     let mut options = OpenOptions::new();
     let mut file = open_private(options.write(true).create(true).truncate(true), &draft)?;
@@ -175,14 +186,14 @@ pub(super) fn write_private(path: &Path, text: &str) -> Result<(), StateError> {
 }
 
 /// Makes the names in a directory durable.
-pub(super) fn sync_directory(path: &Path) -> Result<(), StateError> {
+pub fn sync_directory(path: &Path) -> Result<(), StateError> {
     File::open(path)
         .and_then(|directory| directory.sync_all())
         .map_err(|source| at(path, source))
 }
 
 /// The error of a place.
-pub(super) fn at(path: &Path, source: io::Error) -> StateError {
+pub fn at(path: &Path, source: io::Error) -> StateError {
     StateError::Io {
         path: path.to_owned(),
         source,
