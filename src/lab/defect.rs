@@ -13,6 +13,10 @@ pub enum Defect {
     /// A check that takes longer than `auth_expires_after_ms` counts as an expired session: the shard closes the
     /// connection (2026-07-24).
     SlowAuthExpiresSession,
+    /// Dispatch believes where it found a hub before, whatever the generation of the shard map is now (2026-07-09).
+    ShardMapIgnoresGeneration,
+    /// A command that a shard rejected stands in the dispatch queue again at once (2026-07-09).
+    ImmediateDispatchRetry,
     /// Commands are accepted and stored, and never handed to a hub: the proof that a verdict notices.
     AcceptsAndForgets,
 }
@@ -26,9 +30,11 @@ pub struct UnknownDefect {
 
 impl Defect {
     /// Every defect.
-    pub const ALL: [Defect; 3] = [
+    pub const ALL: [Defect; 5] = [
         Defect::AuthFromDatabase,
         Defect::SlowAuthExpiresSession,
+        Defect::ShardMapIgnoresGeneration,
+        Defect::ImmediateDispatchRetry,
         Defect::AcceptsAndForgets,
     ];
 
@@ -37,6 +43,8 @@ impl Defect {
         match self {
             Defect::AuthFromDatabase => "auth-from-database",
             Defect::SlowAuthExpiresSession => "slow-auth-expires-session",
+            Defect::ShardMapIgnoresGeneration => "shard-map-ignores-generation",
+            Defect::ImmediateDispatchRetry => "immediate-dispatch-retry",
             Defect::AcceptsAndForgets => "accepts-and-forgets",
         }
     }

@@ -31,7 +31,12 @@ pub enum ToGateway {
     /// The first message of a link.
     Hello { shard: u16 },
     /// May this hub be connected? Answered by `ToShard::Checked` with the same number.
-    Check { request: u64, serial: String },
+    Check {
+        request: u64,
+        serial: String,
+        /// It comes, and could be told to go elsewhere.
+        comes: bool,
+    },
     /// A TLS handshake was made, with or without an earlier session.
     Handshake { resumed: bool },
     /// A TLS handshake failed.
@@ -75,6 +80,8 @@ pub enum ToShard {
         request: u64,
         answer: Check,
         generation: u64,
+        /// It belongs on another shard.
+        elsewhere: Option<Elsewhere>,
     },
     /// Checks that take longer than this end the connection; none means that slowness is no reason.
     ExpireAfter { milliseconds: Option<u64> },
@@ -95,8 +102,53 @@ pub enum ToShard {
         generation: u64,
         cause: Cause,
     },
-    /// Close so many sessions.
-    Shed { sessions: u64 },
+    /// Send the hub to another shard, if it is still the same session.
+    Move {
+        serial: String,
+        generation: u64,
+        moves: Moves,
+        /// `host:port` of the other shard.
+        reference: String,
+    },
+}
+
+/// Where a hub that comes to the wrong shard is sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Elsewhere {
+    /// The reason code of the CONNACK.
+    pub code: u8,
+    /// `host:port` of its shard.
+    pub reference: String,
+}
+
+/// How hubs are made to go to another shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Moves {
+    /// DISCONNECT "use another server", with a reference.
+    #[serde(rename = "disconnect-9c")]
+    UseAnotherServer,
+    /// DISCONNECT "server moved", with a reference.
+    #[serde(rename = "disconnect-9d")]
+    ServerMoved,
+    /// DISCONNECT "server shutting down", which says nothing of where to go.
+    #[serde(rename = "8b")]
+    ShuttingDown,
+    /// The end of the connection without a word.
+    #[serde(rename = "fin")]
+    Fin,
+    /// A reset.
+    #[serde(rename = "rst")]
+    Rst,
+}
+
+impl Moves {
+    /// The reason code of the CONNACK for moved hubs that come to the wrong shard: use another server, or server moved.
+    pub fn connack(self) -> u8 {
+        match self {
+            Moves::ServerMoved => 0x9d,
+            _ => 0x9c,
+        }
+    }
 }
 
 /// What the gateway found out about a hub.
@@ -166,8 +218,10 @@ pub enum Cause {
     Expired,
     /// Nobody could say whether the hub may connect.
     Unavailable,
-    /// Closed to spread the sessions over the shards.
+    /// Told to go to another shard.
     Rebalance,
+    /// It came to another shard than its own, and was told where that is.
+    Elsewhere,
     /// It broke the protocol, or asked for what the shard doesn't do.
     Protocol,
     /// It did not read what was sent.

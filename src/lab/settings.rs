@@ -26,6 +26,9 @@ pub struct Settings {
     pub session_expiry_max_s: u64,
     pub session_queue: u64,
     pub reauth_challenges: u64,
+    pub rebalance_share: u64,
+    pub shard_cache_s: u64,
+    pub dispatch_reconnect_ms: u64,
 }
 
 impl Default for Settings {
@@ -49,6 +52,9 @@ impl Default for Settings {
             session_expiry_max_s: 3600,
             session_queue: 100,
             reauth_challenges: 1,
+            rebalance_share: 30,
+            shard_cache_s: 30,
+            dispatch_reconnect_ms: 50,
         }
     }
 }
@@ -61,7 +67,7 @@ struct Setting {
     place: fn(&mut Settings) -> &mut u64,
 }
 
-const KNOWN: [Setting; 18] = [
+const KNOWN: [Setting; 21] = [
     Setting {
         name: "pool_size",
         range: 1..=1000,
@@ -169,6 +175,24 @@ const KNOWN: [Setting; 18] = [
         range: 0..=3,
         about: "challenges that a hub answers before its re-authentication is decided",
         place: |all| &mut all.reauth_challenges,
+    },
+    Setting {
+        name: "rebalance_share",
+        range: 0..=100,
+        about: "percent of the connected hubs that a rebalance moves unless it is told otherwise",
+        place: |all| &mut all.rebalance_share,
+    },
+    Setting {
+        name: "shard_cache_s",
+        range: 1..=3600,
+        about: "with shard-map-ignores-generation: how long after its last use dispatch believes where a hub was",
+        place: |all| &mut all.shard_cache_s,
+    },
+    Setting {
+        name: "dispatch_reconnect_ms",
+        range: 0..=60_000,
+        about: "time that a dispatch worker needs to reconnect to a shard after a stale dispatch",
+        place: |all| &mut all.dispatch_reconnect_ms,
     },
 ];
 

@@ -259,6 +259,7 @@ impl Family<'_> {
             metrics: self.ports.metrics,
             shard_link: self.ports.gateway,
             shards: plan.shards,
+            shard_ports: self.ports.shards.clone(),
             sleeps_itself: plan.database.is_none(),
             database: if plan.through_link {
                 address.through(self.ports.link)

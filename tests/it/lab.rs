@@ -8,6 +8,7 @@ mod metrics;
 mod mqtt5;
 mod processes;
 mod raw;
+mod rebalance;
 mod riders;
 mod shards;
 mod tls;

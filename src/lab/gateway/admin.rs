@@ -2,15 +2,18 @@
 
 use super::Gateway;
 use super::api::Problem;
+use super::rebalance::Options;
 use super::statistics;
 use crate::lab::defect::Defect;
 use crate::lab::lifeline;
-use crate::lab::messages::{ChildSays, ToShard};
+use crate::lab::messages::ChildSays;
+use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router, routing};
 use serde::Deserialize;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -32,27 +35,34 @@ pub fn routes() -> Router<Arc<Gateway>> {
 async fn operate(
     State(gateway): State<Arc<Gateway>>,
     Path(name): Path<String>,
+    Query(query): Query<BTreeMap<String, String>>,
+    body: Bytes,
 ) -> Result<Response, Problem> {
+    let options = Options::of(query, &body)?;
     let shard = name
         .strip_prefix("restart-shard-")
         .and_then(|number| number.parse::<u16>().ok());
-    let done = match (name.as_str(), shard) {
+    let mut done = match (name.as_str(), shard) {
         ("refresh-certificates", _) => {
-            json!({ "operation": name, "connections": gateway.refresh_certificates().await })
+            options.only(&[])?;
+            json!({ "connections": gateway.refresh_certificates().await })
         }
-        ("rebalance", _) => json!({ "operation": name, "closed": gateway.rebalance() }),
+        ("rebalance", _) => gateway.rebalance(&options).await?,
+        ("undo-rebalance", _) => gateway.undo_rebalance(&options).await?,
         (_, Some(shard)) if (1..=gateway.shards).contains(&shard) => {
+            options.only(&[])?;
             gateway.restart(shard).await?;
-            json!({ "operation": name, "shard": format!("shard-{shard}") })
+            json!({ "shard": format!("shard-{shard}") })
         }
         _ => {
             let last = gateway.shards;
             return Err(Problem::unknown(format!(
-                "there is no operation `{name}`; known are `refresh-certificates`, `rebalance`, `restart-shard-1` to \
-                 `restart-shard-{last}`"
+                "there is no operation `{name}`; known are `refresh-certificates`, `rebalance`, `undo-rebalance`, \
+                 `restart-shard-1` to `restart-shard-{last}`"
             )));
         }
     };
+    done["operation"] = json!(name);
     Ok(Json(done).into_response())
 }
 
@@ -129,27 +139,6 @@ async fn stats(State(gateway): State<Arc<Gateway>>) -> Response {
 }
 
 impl Gateway {
-    /// Closes, on every shard that has more than its share, so many sessions as are too many. Gives their number.
-    fn rebalance(&self) -> u64 {
-        let sessions = self.presence.sessions();
-        let share = sessions
-            .values()
-            .sum::<u64>()
-            .div_ceil(u64::from(self.shards));
-        let mut closed = 0;
-        for (shard, count) in sessions {
-            let surplus = count.saturating_sub(share);
-            if surplus > 0
-                && self
-                    .links
-                    .try_tell(shard, ToShard::Shed { sessions: surplus })
-            {
-                closed += surplus;
-            }
-        }
-        closed
-    }
-
     /// Has the shard started anew, dead or alive, and waits until it is linked again.
     async fn restart(&self, shard: u16) -> Result<(), Problem> {
         let (tell, told) = oneshot::channel();

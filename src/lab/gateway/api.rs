@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::future::Future;
 use std::io;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -27,6 +28,7 @@ pub async fn serve(gateway: Arc<Gateway>, listener: TcpListener) -> io::Result<(
     let routes = Router::new()
         .route("/ready", routing::get(ready))
         .route("/v1/hubs/{serial}", routing::get(hub))
+        .route("/v1/hubs/{serial}/shard", routing::get(shard_of_hub))
         .route("/v1/hubs/{serial}/commands", routing::post(command))
         .route("/v1/commands/{id}", routing::get(command_state))
         .merge(riders::routes())
@@ -141,6 +143,21 @@ async fn hub(State(gateway): State<Arc<Gateway>>, Path(serial): Path<String>) ->
         .filter(|place| place.connected);
     let shard = place.map(|place| format!("shard-{}", place.shard));
     Json(json!({ "serial": serial, "online": place.is_some(), "shard": shard })).into_response()
+}
+
+/// Where a hub has to connect; also one that was never here.
+async fn shard_of_hub(State(gateway): State<Arc<Gateway>>, Path(serial): Path<String>) -> Response {
+    let is_on = gateway.presence.place(&serial).map(|place| place.shard);
+    let (shard, generation) = gateway.map.shard_of(&serial, is_on);
+    Json(json!({
+        "serial": serial,
+        "shard": format!("shard-{shard}"),
+        "host": Ipv4Addr::LOCALHOST.to_string(),
+        "port": gateway.map.port(shard),
+        "address": gateway.map.address(shard),
+        "generation": generation,
+    }))
+    .into_response()
 }
 
 #[derive(Deserialize)]

@@ -5,20 +5,27 @@ use super::counts::Count;
 use super::pool::{DatabaseError, Endpoint};
 use super::store;
 use crate::lab::defect::Defect;
-use crate::lab::messages::{Check, ToShard};
+use crate::lab::messages::{Check, Elsewhere, ToShard};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::mpsc;
 
 impl Gateway {
-    /// Answers a shard's check: from the cache, or, with the defect of 2026-07-24, from the database by way of the
+    /// Answers a shard's check, with the way to its own shard for a hub that comes to another: from the cache, or, with the defect of 2026-07-24, from the database by way of the
     /// pool that commands use.
     pub(super) async fn check(
         self: &Arc<Self>,
         request: u64,
         serial: String,
+        comes_to: Option<u16>,
         answers: &mpsc::Sender<ToShard>,
     ) {
+        let elsewhere = comes_to
+            .and_then(|shard| self.map.elsewhere(&serial, shard))
+            .map(|(code, shard)| Elsewhere {
+                code,
+                reference: self.map.address(shard),
+            });
         let generation = self.generations.fetch_add(1, Ordering::Relaxed);
         if !self.switches.is_on(Defect::AuthFromDatabase) {
             self.counts.add(Count::ChecksFromCache);
@@ -37,6 +44,7 @@ impl Gateway {
                     request,
                     answer,
                     generation,
+                    elsewhere,
                 })
                 .await;
             return;
@@ -58,6 +66,7 @@ impl Gateway {
                     request,
                     answer,
                     generation,
+                    elsewhere,
                 })
                 .await;
         });

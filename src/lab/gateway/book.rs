@@ -25,6 +25,7 @@ pub enum Stage {
 struct Entry {
     serial: String,
     action: String,
+    begun: Instant,
     expires: Instant,
     storing: u32,
     stage: Stage,
@@ -111,10 +112,12 @@ impl Book {
         if inside.live.len() >= self.most {
             return Begin::Full;
         }
-        let expires = Instant::now() + ttl;
+        let begun = Instant::now();
+        let expires = begun + ttl;
         let entry = Entry {
             serial: serial.to_owned(),
             action: action.to_owned(),
+            begun,
             expires,
             storing: 1,
             stage: Stage::Storing,
@@ -200,10 +203,10 @@ impl Book {
         self.inside().park(id);
     }
 
-    /// The shard could not hand it to the session.
-    pub fn undelivered(&self, id: &str) {
+    /// The shard could not hand it to the session: it is tried again soon, or `at_once`. False if that was known already.
+    pub fn undelivered(&self, id: &str, at_once: bool) -> bool {
         let mut inside = self.inside();
-        if matches!(
+        let is_sent = matches!(
             inside.live.get(id),
             Some(Entry {
                 stage: Stage::Sent {
@@ -212,9 +215,13 @@ impl Book {
                 },
                 ..
             })
-        ) {
+        );
+        if is_sent && at_once {
+            self.enqueue(&mut inside, id);
+        } else if is_sent {
             inside.park(id);
         }
+        is_sent
     }
 
     /// The hub took it; false if that is nothing new.
@@ -319,6 +326,18 @@ impl Book {
             *place += 1;
         }
         stages
+    }
+
+    /// For how long the oldest command that stands in the queue, or is to be tried again, has been on its way.
+    pub fn oldest(&self) -> Duration {
+        let now = Instant::now();
+        let inside = self.inside();
+        let ages = inside
+            .live
+            .values()
+            .filter(|entry| matches!(entry.stage, Stage::Queued | Stage::Parked))
+            .map(|entry| now.duration_since(entry.begun));
+        ages.max().unwrap_or_default()
     }
 
     /// The stage of a command on its way.

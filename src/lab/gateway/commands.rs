@@ -1,15 +1,14 @@
 //! A command's way: accepted, stored, dispatched to its hub's shard, answered by the hub, or expired.
 
 use super::Gateway;
-use super::book::{Begin, Stage, Taken};
+use super::book::{Begin, Stage};
 use super::counts::Count;
 use super::pool::{DatabaseError, Endpoint};
 use super::store;
 use crate::lab::defect::Defect;
-use crate::lab::messages::ToShard;
 use serde::Deserialize;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How exactly times to live are kept.
 const TICK: Duration = Duration::from_millis(20);
@@ -46,16 +45,8 @@ struct HubAnswer {
     ok: bool,
 }
 
-/// Starts the dispatch workers and the keeper of times.
+/// Starts the keeper of times.
 pub fn start(gateway: &Arc<Gateway>) {
-    for _ in 0..gateway.settings.dispatch_workers {
-        let gateway = Arc::clone(gateway);
-        tokio::spawn(async move {
-            while let Ok(id) = gateway.book.queued().recv_async().await {
-                gateway.dispatch(&id).await;
-            }
-        });
-    }
     let gateway = Arc::clone(gateway);
     tokio::spawn(async move {
         loop {
@@ -66,12 +57,6 @@ pub fn start(gateway: &Arc<Gateway>) {
             }
         }
     });
-}
-
-/// Milliseconds until then.
-fn left_ms(expires: Instant) -> u64 {
-    let left = expires.saturating_duration_since(Instant::now());
-    u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Gateway {
@@ -130,48 +115,6 @@ impl Gateway {
         // It is there: from an attempt whose end nobody saw, or long done.
         let state = store::command_state(&mut lease, &command.id).await?;
         Ok(state.as_deref() == Some("accepted"))
-    }
-
-    async fn dispatch(self: &Arc<Self>, id: &str) {
-        let Some(taken) = self.book.taken(id) else {
-            return;
-        };
-        let Taken {
-            serial,
-            action,
-            expires,
-        } = taken;
-        let is_back = |serial: &str| self.presence.reachable(serial).is_some();
-        if !is_back(&serial) {
-            return self.book.wait(id, is_back);
-        }
-        if self.note_dispatch(id).await.is_err() {
-            return self.book.park(id);
-        }
-        // The hub may have moved while the database was asked.
-        let Some(place) = self.presence.reachable(&serial) else {
-            return self.book.wait(id, is_back);
-        };
-        let generation = place.generation;
-        let sent = self.book.send(id, generation, || {
-            let message = ToShard::Deliver {
-                serial: serial.clone(),
-                generation,
-                command: id.to_owned(),
-                action,
-                ttl_ms: left_ms(expires),
-            };
-            self.presence.reachable(&serial) == Some(place)
-                && self.links.try_tell(place.shard, message)
-        });
-        if sent {
-            self.counts.add(Count::CommandsDispatched);
-        }
-    }
-
-    async fn note_dispatch(&self, id: &str) -> Result<(), DatabaseError> {
-        let mut lease = self.pool.acquire(Endpoint::Dispatch).await?;
-        store::mark_command(&mut lease, id, "dispatched").await
     }
 
     /// A hub answered. Answers to commands that are over, or never were, are only counted.

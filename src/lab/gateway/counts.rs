@@ -23,10 +23,11 @@ pub enum Count {
     ChecksUnanswered,
     Rechecks,
     Reauthenticated,
+    DispatchRetries,
 }
 
 impl Count {
-    pub const ALL: [Count; 15] = [
+    pub const ALL: [Count; 16] = [
         Count::CommandsAccepted,
         Count::CommandsRefused,
         Count::CommandsDispatched,
@@ -42,6 +43,7 @@ impl Count {
         Count::ChecksUnanswered,
         Count::Rechecks,
         Count::Reauthenticated,
+        Count::DispatchRetries,
     ];
 
     /// Its name in metrics and statistics.
@@ -62,6 +64,7 @@ impl Count {
             Count::ChecksUnanswered => "checks_unanswered",
             Count::Rechecks => "rechecks",
             Count::Reauthenticated => "reauthentications",
+            Count::DispatchRetries => "dispatch_retries",
         }
     }
 }
@@ -72,6 +75,10 @@ pub struct ShardCounts {
     pub connects: u64,
     pub disconnects: BTreeMap<Cause, u64>,
     pub refused: BTreeMap<Cause, u64>,
+    /// Commands handed to it.
+    pub dispatches: u64,
+    /// Those of them that went there by an earlier shard map, while the hub is somewhere else.
+    pub stale_dispatches: u64,
     /// TLS handshakes that began a session anew.
     pub full_handshakes: u64,
     /// TLS handshakes that resumed one.

@@ -53,6 +53,7 @@ fn text(gateway: &Gateway) -> String {
     pool(gateway, &mut page);
     shards(gateway, &mut page);
     handshakes(gateway, &mut page);
+    dispatch(gateway, &mut page);
     commands(gateway, &mut page);
     // By this, readers of counters know that they began anew.
     page.family(
@@ -257,6 +258,58 @@ fn handshakes(gateway: &Gateway, page: &mut Page) {
         "Different client certificates on live sessions.",
     );
     page.line(format_args!("{name} {}", gateway.presence.certificates()));
+}
+
+fn dispatch(gateway: &Gateway, page: &mut Page) {
+    let counted = gateway.counts.shards();
+    for (name, about) in [
+        ("lab_shard_dispatches_total", "Commands handed to a shard."),
+        (
+            "lab_stale_dispatches_total",
+            "Commands handed to a shard by an earlier shard map, while the hub is somewhere else.",
+        ),
+    ] {
+        page.family(name, "counter", about);
+        for number in 1..=gateway.shards {
+            let count = counted.get(&number).map_or(0, |counts| {
+                if name == "lab_stale_dispatches_total" {
+                    counts.stale_dispatches
+                } else {
+                    counts.dispatches
+                }
+            });
+            page.sample(name, format_args!("shard=\"shard-{number}\""), count);
+        }
+    }
+    let name = "lab_worker_generation";
+    page.family(
+        name,
+        "gauge",
+        "Generation of the shard map by which each dispatch worker last handed over a command.",
+    );
+    for (index, generation) in gateway.workers.generations().iter().enumerate() {
+        page.sample(name, format_args!("worker=\"{}\"", index + 1), generation);
+    }
+    for (name, about, value) in [
+        (
+            "lab_shard_map_generation",
+            "Generation of the shard map.",
+            gateway.map.generation() as f64,
+        ),
+        (
+            "lab_shard_map_moved_hubs",
+            "Hubs that are not where they were under the first shard map.",
+            gateway.map.moved() as f64,
+        ),
+        (
+            "lab_dispatch_queue_age_seconds",
+            "Age of the oldest command that waits for dispatch.",
+            gateway.book.oldest().as_secs_f64(),
+        ),
+    ] {
+        page.family(name, "gauge", about);
+        page.line(format_args!("{name} {value}"));
+    }
 }
 
 fn commands(gateway: &Gateway, page: &mut Page) {

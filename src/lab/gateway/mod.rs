@@ -7,10 +7,14 @@ mod authentication;
 mod book;
 mod commands;
 mod counts;
+mod dispatch;
 mod exposition;
 mod pool;
 mod presence;
+mod rebalance;
 mod riders;
+mod shard_cache;
+mod shard_map;
 mod shards;
 mod statistics;
 mod store;
@@ -20,14 +24,17 @@ pub use address::{AddressError, DatabaseAddress};
 pub use pool::DatabaseError;
 
 use super::defect::{Defect, Switches};
-use super::messages::{ChildSays, ParentSays};
+use super::messages::{ChildSays, Moves, ParentSays};
 use super::settings::Settings;
 use super::{PartError, lifeline, listen};
 use book::Book;
 use counts::Counts;
+use dispatch::Workers;
 use pool::{Endpoint, Pool};
 use presence::Presence;
 use serde::{Deserialize, Serialize};
+use shard_cache::ShardCache;
+use shard_map::ShardMap;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
@@ -44,6 +51,8 @@ pub struct Configuration {
     pub metrics: u16,
     pub shard_link: u16,
     pub shards: u16,
+    /// Where they listen.
+    pub shard_ports: Vec<u16>,
     pub database: DatabaseAddress,
     /// The database takes its service time by itself.
     pub sleeps_itself: bool,
@@ -63,6 +72,9 @@ pub struct Gateway {
     presence: Presence,
     book: Book,
     links: shards::Links,
+    map: ShardMap,
+    cache: ShardCache,
+    workers: Workers,
     /// Serial numbers of revoked hubs: the cache that authentication answers from.
     revoked: RwLock<HashSet<String>>,
     generations: AtomicU64,
@@ -97,6 +109,7 @@ async fn serve(gateway: Arc<Gateway>, configuration: Configuration) -> Result<()
     exposition::start(Arc::clone(&gateway), configuration.metrics)?;
     tokio::spawn(shards::accept(Arc::clone(&gateway), links));
     commands::start(&gateway);
+    dispatch::start(&gateway);
     let server = tokio::spawn(api::serve(Arc::clone(&gateway), api));
     lifeline::say(&ChildSays::Listening);
     if configuration.wait_for_database {
@@ -134,6 +147,12 @@ impl Gateway {
             presence: Presence::default(),
             book: Book::new(settings.dispatch_queue),
             links: shards::Links::default(),
+            map: ShardMap::new(
+                configuration.shard_ports.clone(),
+                Moves::UseAnotherServer.connack(),
+            ),
+            cache: ShardCache::new(Duration::from_secs(settings.shard_cache_s)),
+            workers: Workers::new(settings.dispatch_workers),
             revoked: RwLock::default(),
             generations: AtomicU64::new(1),
             database_ready: AtomicBool::new(false),

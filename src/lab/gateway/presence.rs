@@ -124,6 +124,15 @@ impl Presence {
         sessions
     }
 
+    /// Every connected hub.
+    pub fn connected(&self) -> Vec<(String, Place)> {
+        self.held()
+            .iter()
+            .filter(|(_, session)| session.place.connected)
+            .map(|(serial, session)| (serial.clone(), session.place))
+            .collect()
+    }
+
     /// Up to `most` sessions behind the serial number `after`, in the order of serial numbers; those of one shard if asked.
     pub fn page(&self, after: &str, most: usize, shard: Option<u16>) -> Vec<(String, Session)> {
         self.held()

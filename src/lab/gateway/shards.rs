@@ -51,6 +51,19 @@ impl Links {
             .is_some_and(|link| link.messages.try_send(message).is_ok())
     }
 
+    /// The number of the shard's link; every link has its own.
+    pub fn number(&self, shard: u16) -> Option<u64> {
+        self.standing().get(&shard).map(|link| link.number)
+    }
+
+    /// Tells a shard something, and waits for room in its queue; lost if it is not linked.
+    pub async fn tell(&self, shard: u16, message: ToShard) {
+        let link = self.standing().get(&shard).cloned();
+        if let Some(link) = link {
+            let _ = link.messages.send(message).await;
+        }
+    }
+
     /// Tells every linked shard.
     pub async fn tell_all(&self, message: &ToShard) {
         let links: Vec<Link> = self.standing().values().cloned().collect();
@@ -103,6 +116,7 @@ async fn serve(gateway: Arc<Gateway>, stream: TcpStream) {
     // What an earlier link of this shard said is not true any more.
     gateway.shard_lost(shard);
     let number = gateway.links.put(shard, answers.clone());
+    gateway.map.linked(shard);
     while let Some(message) = messages::next(&mut lines, &mut line).await {
         gateway.hear(shard, message, &answers).await;
     }
@@ -120,7 +134,14 @@ impl Gateway {
     ) {
         match message {
             ToGateway::Hello { .. } => {}
-            ToGateway::Check { request, serial } => self.check(request, serial, answers).await,
+            ToGateway::Check {
+                request,
+                serial,
+                comes,
+            } => {
+                let comes_to = comes.then_some(shard);
+                self.check(request, serial, comes_to, answers).await;
+            }
             ToGateway::Handshake { resumed } => self.counts.of_shard(shard, |counts| {
                 if resumed {
                     counts.resumed_handshakes += 1;
@@ -168,7 +189,7 @@ impl Gateway {
                     self.counts.add(Count::CommandsDelivered);
                 }
             }
-            ToGateway::Undelivered { command } => self.book.undelivered(&command),
+            ToGateway::Undelivered { command } => self.rejected(&command),
             ToGateway::Answer { serial, payload } => self.answered(&serial, &payload),
             ToGateway::State { .. } => self.counts.add(Count::StatesReported),
         }

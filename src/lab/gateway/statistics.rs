@@ -27,6 +27,11 @@ pub fn all(gateway: &Gateway) -> Value {
         "uptime_ms": u64::try_from(gateway.started.elapsed().as_millis()).unwrap_or(u64::MAX),
         "pool": pool(gateway),
         "shards": shards(gateway),
+        "shard_map": {
+            "generation": gateway.map.generation(),
+            "moved_hubs": gateway.map.moved(),
+            "workers": gateway.workers.generations(),
+        },
         "counts": counts,
         "commands": {
             "storing": stages.storing,
@@ -77,6 +82,8 @@ fn shards(gateway: &Gateway) -> Value {
                 connects,
                 disconnects,
                 refused,
+                dispatches,
+                stale_dispatches,
                 full_handshakes,
                 resumed_handshakes,
                 failed_handshakes,
@@ -87,6 +94,8 @@ fn shards(gateway: &Gateway) -> Value {
                 "connects": connects,
                 "disconnects": disconnects,
                 "refused": refused,
+                "dispatches": dispatches,
+                "stale_dispatches": stale_dispatches,
                 "handshakes": { "full": full_handshakes, "resumed": resumed_handshakes, "failed": failed_handshakes },
             });
             (format!("shard-{number}"), value)

@@ -4,7 +4,7 @@ use super::broker::Broker;
 use super::packet::{Connect, Outgoing, Properties, Value, Version, id, reason};
 use super::topics::valid_topic;
 use super::wire::Wire;
-use crate::lab::messages::Cause;
+use crate::lab::messages::{Cause, Elsewhere};
 
 /// The method of authentication that AUTH packets may name.
 pub const METHOD: &str = "lab-token";
@@ -33,17 +33,34 @@ pub async fn admit(wire: &mut Wire, connect: &Connect, broker: &Broker) -> Resul
             return refuse(wire, Cause::Protocol, 3, reason::BAD_TOPIC).await;
         }
     }
+    // Only MQTT 5 has a word for where else to go.
+    let redirect = wire.version == Version::V5;
     let checked = tokio::select! {
-        checked = broker.check(name) => checked,
+        checked = broker.admit(name, redirect) => checked,
         // Who went away while waiting gets no session; the check itself is not called back.
         () = wire.client_gone() => Err(Cause::Gone),
     };
     match checked {
-        Ok(generation) => Ok(generation),
+        Ok(admission) => match admission.elsewhere {
+            None => Ok(admission.generation),
+            Some(elsewhere) => send_elsewhere(wire, elsewhere).await,
+        },
         Err(Cause::Revoked) => refuse(wire, Cause::Revoked, 5, reason::NOT_AUTHORIZED).await,
         Err(Cause::Unavailable) => refuse(wire, Cause::Unavailable, 3, reason::UNAVAILABLE).await,
         Err(cause) => Err(cause),
     }
+}
+
+/// Tells a client of MQTT 5 where it belongs.
+async fn send_elsewhere<T>(wire: &mut Wire, elsewhere: Elsewhere) -> Result<T, Cause> {
+    let reference = Value::Text(elsewhere.reference);
+    wire.say(&Outgoing::ConnAck {
+        present: false,
+        code: elsewhere.code,
+        properties: Properties::default().with(id::SERVER_REFERENCE, reference),
+    })
+    .await?;
+    Err(Cause::Elsewhere)
 }
 
 /// Turns a client away with the code of its protocol.

@@ -6,7 +6,7 @@ use super::ending::End;
 use super::mailbox::{Mailbox, Message};
 use super::packet::{Publish, Will, Wish};
 use super::topics::{Retained, Subscription, matches};
-use crate::lab::messages::{Cause, Check, Client, ToGateway};
+use crate::lab::messages::{Cause, Check, Client, Elsewhere, ToGateway};
 use crate::lab::settings::Settings;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,6 +32,20 @@ pub struct Seat {
     pub listens: bool,
 }
 
+/// Leave to come in.
+pub struct Admission {
+    pub generation: u64,
+    /// The hub belongs on another shard: it is told so, and does not come in.
+    pub elsewhere: Option<Elsewhere>,
+}
+
+/// What the gateway answered.
+struct Checked {
+    answer: Check,
+    generation: u64,
+    elsewhere: Option<Elsewhere>,
+}
+
 /// The shard's common knowledge.
 pub struct Broker {
     pub settings: Settings,
@@ -46,7 +60,7 @@ struct Inside {
     /// Subscriptions beside those of hubs to their own commands.
     subscriptions: Vec<Subscription>,
     retained: Retained,
-    checks: HashMap<u64, oneshot::Sender<(Check, u64)>>,
+    checks: HashMap<u64, oneshot::Sender<Checked>>,
     expire_after: Option<Duration>,
     /// Connects that are allowed now, and when that was worked out.
     allowance: (f64, Instant),
@@ -115,11 +129,31 @@ impl Broker {
         allowed
     }
 
-    /// Asks the gateway whether the hub may be connected.
+    /// Asks the gateway whether a hub that comes, and could be sent elsewhere by `redirect`, may be connected.
     ///
     /// # Errors
     /// The reason why the connection has to be closed.
-    pub async fn check(&self, serial: &str) -> Result<u64, Cause> {
+    pub async fn admit(&self, serial: &str, redirect: bool) -> Result<Admission, Cause> {
+        let checked = self.ask(serial, redirect).await?;
+        match checked.answer {
+            Check::Allowed => Ok(Admission {
+                generation: checked.generation,
+                elsewhere: checked.elsewhere,
+            }),
+            Check::Revoked => Err(Cause::Revoked),
+            Check::Unknown => Err(Cause::Unavailable),
+        }
+    }
+
+    /// Asks the gateway whether a hub that is connected may stay.
+    ///
+    /// # Errors
+    /// The reason why not.
+    pub async fn check(&self, serial: &str) -> Result<(), Cause> {
+        self.admit(serial, false).await.map(|_| ())
+    }
+
+    async fn ask(&self, serial: &str, comes: bool) -> Result<Checked, Cause> {
         let request = self.requests.fetch_add(1, Ordering::Relaxed);
         let (tell, told) = oneshot::channel();
         let expire_after = {
@@ -133,6 +167,7 @@ impl Broker {
         self.tell(ToGateway::Check {
             request,
             serial: serial.to_owned(),
+            comes,
         })
         .await;
         let answer = match expire_after {
@@ -142,11 +177,7 @@ impl Broker {
                 .map_err(|_| Cause::Expired)?,
             None => told.await,
         };
-        match answer {
-            Ok((Check::Allowed, generation)) => Ok(generation),
-            Ok((Check::Revoked, _)) => Err(Cause::Revoked),
-            Ok((Check::Unknown, _)) | Err(_) => Err(Cause::Unavailable),
-        }
+        answer.map_err(|_| Cause::Unavailable)
     }
 
     /// Gives the connection of a hub its place; an older connection of the same hub is closed. Its session goes on, unless

@@ -173,7 +173,7 @@ impl Session {
                 keeps,
             })
             .await;
-        self.wire.close(&end).await;
+        self.wire.close(end).await;
     }
 
     /// Sends what waits, as far as the client takes it.

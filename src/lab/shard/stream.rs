@@ -109,4 +109,9 @@ impl Stream {
         // Who doesn't take it loses the connection all the same.
         let _ = timeout(CLOSE_LIMIT, end).await;
     }
+    /// Ends the connection by a reset.
+    pub fn reset(self) {
+        // Dropped with this, a socket says RST in place of FIN.
+        let _ = socket2::SockRef::from(self.tcp()).set_linger(Some(Duration::ZERO));
+    }
 }

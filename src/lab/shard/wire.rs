@@ -1,7 +1,7 @@
 //! A connection of a client, packet by packet.
 
 use super::ending::End;
-use super::packet::{self, Connect, Flaw, Incoming, Outgoing, Properties, Version};
+use super::packet::{self, Connect, Flaw, Incoming, Outgoing, Properties, Value, Version, id};
 use super::stream::Stream;
 use crate::lab::messages::Cause;
 use bytes::BytesMut;
@@ -106,14 +106,17 @@ impl Wire {
     }
 
     /// Closes the connection, after a DISCONNECT where the client can be told why.
-    pub async fn close(mut self, end: &End) {
+    pub async fn close(mut self, end: End) {
+        if end.by_reset {
+            return self.stream.reset();
+        }
         if let (Version::V5, Some(reason)) = (self.version, end.reason) {
-            let farewell = Outgoing::Disconnect {
-                reason,
-                properties: Properties::default(),
-            };
+            let mut properties = Properties::default();
+            if let Some(reference) = end.reference {
+                properties = properties.with(id::SERVER_REFERENCE, Value::Text(reference));
+            }
             // Who doesn't hear it learns by the end of the connection.
-            let _ = self.say(&farewell).await;
+            let _ = self.say(&Outgoing::Disconnect { reason, properties }).await;
         }
         self.stream.close().await;
     }

@@ -1,46 +1,11 @@
 //! The shards as brokers of MQTT 5, byte by byte.
 
 use super::hub::until;
-use super::raw::Raw;
+use super::raw::{Raw, connect, holds, packet, properties, publish, subscribe, text};
 use crate::support::lab::Lab;
 use serde_json::json;
 
 const SESSION_EXPIRY_60S: &[u8] = b"\x11\x00\x00\x00\x3c";
-
-fn text(text: &str) -> Vec<u8> {
-    let mut bytes = u16::try_from(text.len()).unwrap().to_be_bytes().to_vec();
-    bytes.extend(text.as_bytes());
-    bytes
-}
-
-/// A packet with a body shorter than 128 bytes.
-fn packet(first: u8, parts: &[&[u8]]) -> Vec<u8> {
-    let body = parts.concat();
-    assert!(body.len() < 128, "one byte says the length");
-    [&[first, u8::try_from(body.len()).unwrap()], &body[..]].concat()
-}
-
-/// Properties behind their length.
-fn properties(bytes: &[u8]) -> Vec<u8> {
-    [&[u8::try_from(bytes.len()).unwrap()], bytes].concat()
-}
-
-/// CONNECT of MQTT 5: flags (2 is a clean start), keep-alive in seconds, properties, and what follows the client id.
-fn connect(id: &str, flags: u8, keep_alive: u8, given: &[u8], rest: &[u8]) -> Vec<u8> {
-    let head = [b"\x00\x04MQTT\x05", &[flags, 0, keep_alive][..]].concat();
-    packet(0x10, &[&head, &properties(given), &text(id), rest])
-}
-
-fn subscribe(filter: &str, options: u8) -> Vec<u8> {
-    packet(0x82, &[b"\x00\x09\x00", &text(filter), &[options]])
-}
-
-fn publish(first: u8, topic: &str, number: &[u8], given: &[u8], payload: &str) -> Vec<u8> {
-    packet(
-        first,
-        &[&text(topic), number, &properties(given), payload.as_bytes()],
-    )
-}
 
 /// Connects and gives the CONNACK.
 async fn open(lab: &Lab, connect: &[u8]) -> (Raw, Vec<u8>) {
@@ -59,11 +24,6 @@ async fn hub(lab: &Lab, id: &str, flags: u8) -> (Raw, bool) {
         assert_eq!(raw.packet().await.unwrap(), b"\x90\x04\x00\x09\x00\x01");
     }
     (raw, answer[2] == 1)
-}
-
-/// Whether the bytes stand in the packet.
-fn holds(packet: &[u8], bytes: &[u8]) -> bool {
-    packet.windows(bytes.len()).any(|window| window == bytes)
 }
 
 /// The packet number of a PUBLISH with QoS 1.

@@ -137,7 +137,7 @@ fn wrong_arguments_are_refused_with_what_is_known() {
     assert_eq!(
         complaint(&output),
         "rushhour lab: there is no defect `auth-from-databse`; known are `auth-from-database`, \
-         `slow-auth-expires-session`, `accepts-and-forgets`\n"
+         `slow-auth-expires-session`, `shard-map-ignores-generation`, `immediate-dispatch-retry`, `accepts-and-forgets`\n"
     );
     let output = refused(&["--set", "pool_sise=3"]);
     assert_eq!(output.status.code(), Some(2));

@@ -62,6 +62,15 @@ impl Raw {
             }
         }
     }
+
+    /// Whether the connection ends by a reset.
+    pub async fn is_reset(&mut self) -> bool {
+        let end = self.stream.read_buf(&mut self.unread);
+        let end = tokio::time::timeout(LIMIT, end)
+            .await
+            .expect("the shard says something");
+        matches!(end, Err(error) if error.kind() == io::ErrorKind::ConnectionReset)
+    }
 }
 
 /// The length of the first packet, if it is there whole.
@@ -90,4 +99,47 @@ pub fn connect_v4(id: &str) -> Vec<u8> {
 /// The authority of a lab with TLS.
 pub fn authority(lab: &Lab) -> CertificateDer<'static> {
     CertificateDer::from_pem_file(format!("{}/pki/ca.pem", lab.says("dir"))).unwrap()
+}
+
+/// A text behind its length.
+pub fn text(text: &str) -> Vec<u8> {
+    let mut bytes = u16::try_from(text.len()).unwrap().to_be_bytes().to_vec();
+    bytes.extend(text.as_bytes());
+    bytes
+}
+
+/// A packet with a body shorter than 128 bytes.
+pub fn packet(first: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let body = parts.concat();
+    assert!(body.len() < 128, "one byte says the length");
+    [&[first, u8::try_from(body.len()).unwrap()], &body[..]].concat()
+}
+
+/// Properties behind their length.
+pub fn properties(bytes: &[u8]) -> Vec<u8> {
+    [&[u8::try_from(bytes.len()).unwrap()], bytes].concat()
+}
+
+/// CONNECT of MQTT 5: flags (2 is a clean start), keep-alive in seconds, properties, and what follows the client id.
+pub fn connect(id: &str, flags: u8, keep_alive: u8, given: &[u8], rest: &[u8]) -> Vec<u8> {
+    let head = [b"\x00\x04MQTT\x05", &[flags, 0, keep_alive][..]].concat();
+    packet(0x10, &[&head, &properties(given), &text(id), rest])
+}
+
+/// SUBSCRIBE of packet 9 to one filter with MQTT 5, with the options of the subscription.
+pub fn subscribe(filter: &str, options: u8) -> Vec<u8> {
+    packet(0x82, &[b"\x00\x09\x00", &text(filter), &[options]])
+}
+
+/// PUBLISH with MQTT 5; the packet number is empty with QoS 0.
+pub fn publish(first: u8, topic: &str, number: &[u8], given: &[u8], payload: &str) -> Vec<u8> {
+    packet(
+        first,
+        &[&text(topic), number, &properties(given), payload.as_bytes()],
+    )
+}
+
+/// Whether the bytes stand in the packet.
+pub fn holds(packet: &[u8], bytes: &[u8]) -> bool {
+    packet.windows(bytes.len()).any(|window| window == bytes)
 }

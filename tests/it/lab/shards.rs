@@ -6,7 +6,6 @@ use rumqttc::mqttbytes::QoS;
 use rumqttc::mqttbytes::v4::{
     ConnAck, Connect, ConnectReturnCode, Packet, Publish, Subscribe, SubscribeReasonCode,
 };
-use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -166,21 +165,4 @@ async fn who_breaks_the_protocol_is_closed_and_nobody_else_notices() {
     raw.send(&Packet::Connect(Connect::new("twice"))).await;
     assert_eq!(raw.next().await, None, "a second CONNECT ends the session");
     assert!(good.is_connected());
-}
-
-#[tokio::test]
-async fn rebalance_closes_what_one_shard_has_too_many() {
-    let lab = Lab::start(&[]);
-    let mut hubs = Vec::new();
-    for number in 0..6 {
-        hubs.push(Hub::connect(&lab, "shard-1", &format!("h-{number}")).await);
-    }
-    let (status, answer) = lab.post("/admin/operations/rebalance", json!({})).await;
-    assert_eq!((status, &answer["closed"]), (200, &json!(3)));
-    let stats = until(
-        async || lab.stats().await,
-        |stats| stats["shards"]["shard-1"]["sessions"] == 3,
-    )
-    .await;
-    assert_eq!(stats["shards"]["shard-1"]["disconnects"]["rebalance"], 3);
 }

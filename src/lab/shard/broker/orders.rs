@@ -1,7 +1,8 @@
 //! What the shard does at the gateway's word, and what it tells a gateway that knows nothing yet.
 
-use super::{Broker, command_topic};
+use super::{Broker, Checked, command_topic};
 use crate::lab::messages::{Cause, ToGateway, ToShard};
+use crate::lab::shard::ending::End;
 use crate::lab::shard::mailbox::Message;
 use crate::lab::shard::packet::{Properties, Value, id};
 use std::sync::Arc;
@@ -58,9 +59,15 @@ impl Broker {
                 request,
                 answer,
                 generation,
+                elsewhere,
             } => {
                 if let Some(waiting) = self.inside().checks.remove(&request) {
-                    let _ = waiting.send((answer, generation));
+                    // Who asked may have gone away meanwhile.
+                    let _ = waiting.send(Checked {
+                        answer,
+                        generation,
+                        elsewhere,
+                    });
                 }
             }
             ToShard::ExpireAfter { milliseconds } => {
@@ -81,17 +88,13 @@ impl Broker {
                 serial,
                 generation,
                 cause,
-            } => self.close(&serial, generation, cause),
-            ToShard::Shed { sessions } => {
-                let mut inside = self.inside();
-                let most = usize::try_from(sessions).unwrap_or(usize::MAX);
-                inside
-                    .sessions
-                    .values_mut()
-                    .filter(|session| session.close.is_some())
-                    .take(most)
-                    .for_each(|session| session.close(Cause::Rebalance.into()));
-            }
+            } => self.close(&serial, generation, cause.into()),
+            ToShard::Move {
+                serial,
+                generation,
+                moves,
+                reference,
+            } => self.close(&serial, generation, End::moved(moves, reference)),
         }
     }
 
@@ -111,15 +114,15 @@ impl Broker {
             tokio::spawn(async move {
                 match broker.check(&serial).await {
                     // No answer is no reason to end a session that was good until now.
-                    Ok(_) | Err(Cause::Unavailable) => {}
-                    Err(cause) => broker.close(&serial, generation, cause),
+                    Ok(()) | Err(Cause::Unavailable) => {}
+                    Err(cause) => broker.close(&serial, generation, cause.into()),
                 }
             });
         }
     }
 
     /// Ends the connection of a session, or the session if it has none.
-    fn close(&self, serial: &str, generation: u64, cause: Cause) {
+    fn close(&self, serial: &str, generation: u64, end: End) {
         let mut inside = self.inside();
         let Some(session) = inside
             .sessions
@@ -129,7 +132,7 @@ impl Broker {
             return;
         };
         if session.close.is_some() {
-            session.close(cause.into());
+            session.close(end);
         } else {
             inside.sessions.remove(serial);
             inside.forget_subscriptions(serial);

@@ -35,6 +35,7 @@ pub mod reason {
     pub const BAD_CLIENT_ID: u8 = 0x85;
     pub const NOT_AUTHORIZED: u8 = 0x87;
     pub const UNAVAILABLE: u8 = 0x88;
+    pub const SHUTTING_DOWN: u8 = 0x8b;
     pub const BAD_METHOD: u8 = 0x8c;
     pub const KEEP_ALIVE: u8 = 0x8d;
     pub const TAKEN_OVER: u8 = 0x8e;
@@ -45,6 +46,7 @@ pub mod reason {
     pub const TOO_LARGE: u8 = 0x95;
     pub const NO_QOS: u8 = 0x9b;
     pub const USE_ANOTHER_SERVER: u8 = 0x9c;
+    pub const SERVER_MOVED: u8 = 0x9d;
     pub const NO_SHARED: u8 = 0x9e;
     pub const TOO_MANY_CONNECTS: u8 = 0x9f;
     pub const NO_SUBSCRIPTION_IDS: u8 = 0xa1;
