@@ -11,7 +11,8 @@ use crate::dice::Dice;
 use crate::event::{AgentId, AgentKind, Offset, Outcome, Sink};
 use crate::net::clock::Clock;
 use crate::net::hosts::Hosts;
-use crate::net::http::{self, Answer, Http, NoClient};
+use crate::net::http::{Answer, Http, NoClient};
+use crate::net::kept::Sending;
 use crate::plan::Plan;
 use goose::client::GooseClientBuilder;
 use goose::config::GooseConfiguration;
@@ -277,21 +278,27 @@ impl Stand {
     /// Lets the Goose user send the rider's request, and reads the whole answer.
     async fn ask(&self, user: &mut GooseUser, rider: &Rider, timeout: Duration) -> Answer {
         let prepared = rider.request().and_then(|request| {
-            self.http
-                .prepare(request, &mut |name, out| rider.value(name, out), timeout)
-                .ok()
+            let mut value = |name: &str, out: &mut String| rider.value(name, out);
+            let builder = self.http.prepare(request, &mut value, timeout).ok()?;
+            Some(Sending::new(builder, request.method, timeout))
         });
-        let Some(builder) = prepared else {
+        let Some(mut sending) = prepared else {
             return Answer::failed(Outcome::NotSent);
         };
-        let request = GooseRequest::builder()
-            .name("rider")
-            .set_request_builder(builder)
-            .build();
-        match user.request(request).await.map_err(|error| *error) {
-            Ok(sent) => http::receive(sent.response).await,
-            Err(TransactionError::Reqwest(error)) => Answer::failed(http::outcome(&error)),
-            Err(_) => Answer::failed(Outcome::NotSent),
+        while let Some(builder) = sending.request() {
+            let request = GooseRequest::builder()
+                .name("rider")
+                .set_request_builder(builder)
+                .build();
+            let sent = match user.request(request).await.map_err(|error| *error) {
+                Ok(sent) => sent.response,
+                Err(TransactionError::Reqwest(error)) => Err(error),
+                Err(_) => break,
+            };
+            if let Some(answer) = self.http.received(sent, &sending).await {
+                return answer;
+            }
         }
+        Answer::failed(Outcome::NotSent)
     }
 }

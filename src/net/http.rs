@@ -1,9 +1,10 @@
 //! HTTP as every part of the tool speaks it: one kind of client, one way to send a request, one list of ways to fail.
 //!
-//! Decides what the wire sees: no proxy of the environment, no redirect followed, no request sent twice, no compression, no
-//! host that the target file does not name. Knows neither agents nor schedules.
+//! Decides what the wire sees: no proxy of the environment, no redirect followed, no request sent twice (but see [`Sending`]), no
+//! compression, no host that the target file does not name. Knows neither agents nor schedules.
 
 use super::hosts::{Endpoint, HostError, Hosts};
+use super::kept::{Kept, Sending};
 use super::stream::tls_error;
 use super::tls::{TrustError, explain, trouble};
 use crate::event::{Outcome, TlsTrouble};
@@ -26,6 +27,7 @@ pub const LONGEST_BODY_BYTES: usize = 16 << 20;
 pub struct Http {
     client: Client,
     hosts: Arc<Hosts>,
+    kept: Arc<Kept>,
 }
 
 /// A client that can't be made.
@@ -107,7 +109,11 @@ impl Http {
             .dns_resolver(resolver)
             .tls_backend_preconfigured(hosts.tls_for_http()?)
             .build()?;
-        Ok(Http { client, hosts })
+        Ok(Http {
+            client,
+            hosts,
+            kept: Arc::default(),
+        })
     }
 
     /// The client, for code that sends the requests of [`Http::prepare`] itself.
@@ -172,9 +178,10 @@ impl Http {
         timeout: Duration,
     ) -> impl Future<Output = Answer> + Send + use<> {
         let prepared = self.prepare(request, value, timeout);
+        let (http, method) = (self.clone(), request.method);
         async move {
             match prepared {
-                Ok(builder) => receive(builder.send().await).await,
+                Ok(builder) => http.exchange(builder, method, timeout).await,
                 Err(_) => Answer::failed(Outcome::NotSent),
             }
         }
@@ -183,9 +190,47 @@ impl Http {
     /// Gets one address as it stands within `timeout`.
     pub async fn get(&self, address: &str, timeout: Duration) -> Answer {
         match self.address(address) {
-            Ok(address) => receive(self.client.get(address).timeout(timeout).send().await).await,
+            Ok(address) => {
+                let request = self.client.get(address);
+                self.exchange(request, Method::Get, timeout).await
+            }
             Err(_) => Answer::failed(Outcome::NotSent),
         }
+    }
+
+    /// Sends a prepared request and reads its whole answer within `timeout`.
+    pub async fn exchange(
+        &self,
+        request: RequestBuilder,
+        method: Method,
+        timeout: Duration,
+    ) -> Answer {
+        let mut sending = Sending::new(request, method, timeout);
+        while let Some(request) = sending.request() {
+            if let Some(answer) = self.received(request.send().await, &sending).await {
+                return answer;
+            }
+        }
+        Answer::failed(Outcome::NotSent)
+    }
+
+    /// The answer to what was sent; `None` if the request is to be sent again, since the server has closed a connection that it
+    /// had kept open.
+    pub async fn received(
+        &self,
+        sent: Result<Response, reqwest::Error>,
+        sending: &Sending,
+    ) -> Option<Answer> {
+        match &sent {
+            Ok(response) => self.kept.answered(response),
+            Err(error) => {
+                let was_kept = self.kept.forget(error);
+                if was_kept && outcome(error) == Outcome::Reset && sending.goes_on() {
+                    return None;
+                }
+            }
+        }
+        Some(receive(sent).await)
     }
 
     /// The address, if it may be contacted. Hosts that are written as numbers never reach the resolver, so this is the check

@@ -4,6 +4,7 @@ pub mod clock;
 pub mod connect;
 pub mod hosts;
 pub mod http;
+pub mod kept;
 pub mod limits;
 mod resolve;
 pub mod secrets;

@@ -8,7 +8,7 @@ use crate::event::{Offset, Outcome};
 use crate::measure::pool::{Gap, GapReason, Reading, Sample};
 use crate::net::clock::Clock;
 use crate::net::hosts::Hosts;
-use crate::net::http::{Answer, Http, NoClient, receive};
+use crate::net::http::{Answer, Http, NoClient};
 use crate::plan::target::{Answer as Expected, Method, ProbeSource, Request};
 use crate::plan::{Plan, Template};
 use std::io;
@@ -201,7 +201,7 @@ async fn ask(
             reason: GapReason::Unreachable,
             detail: error.to_string(),
         })?;
-    let answer = receive(prepared.send().await).await;
+    let answer = http.exchange(prepared, request.method, timeout).await;
     let middle = Offset(began.0.midpoint(clock.now().0));
     let body = body_of(answer, &request.url)?;
     let extracted = extractor.read(&body);

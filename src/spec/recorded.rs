@@ -203,7 +203,7 @@ fn open(csv: &At<'_>, column: &At<'_>, path: &Path) -> Option<(csv::Reader<File>
     let mut builder = csv::ReaderBuilder::new();
     let reader = builder.trim(csv::Trim::All).from_path(path);
     let mut reader = reader.map_err(|error| broken(csv, path, &error)).ok()?;
-    let header = reader.headers().map(Clone::clone);
+    let header = reader.headers().cloned();
     let header = header.map_err(|error| broken(csv, path, &error)).ok()?;
     let names = || {
         header

@@ -4,6 +4,7 @@ mod broker;
 mod connecting;
 mod http;
 mod hubs;
+mod keep_alive;
 mod kicked;
 mod nobody;
 mod peer;
