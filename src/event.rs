@@ -417,6 +417,15 @@ pub enum Event {
         stands: bool,
         at: Offset,
     },
+    /// A hub took its next certificate into use: every later handshake is to show it.
+    Renewed { group: u16, hub: u32, at: Offset },
+    /// The target's own list of live sessions has this hub's, with the client certificate that the target saw.
+    SessionSeen {
+        group: u16,
+        hub: u32,
+        certificate: Option<CertificateSerial>,
+        at: Offset,
+    },
     /// A ghost subscriber saw a command arrive on a shard although its hub, of this group, had stood on another for so long.
     Stale {
         group: u16,
@@ -435,6 +444,7 @@ pub enum Event {
     /// A hub's TLS session stands: with which certificates, and whether it took up an earlier one.
     Secured {
         group: u16,
+        hub: u32,
         resumed: bool,
         /// Of the certificate that the hub has to show, whether or not the peer asked for it.
         own: Option<CertificateSerial>,

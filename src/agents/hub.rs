@@ -57,7 +57,7 @@ impl HubConfig {
         let device = &plan.target.devices[hubs.device];
         let shards = device.shards.len();
         let home = |index| {
-            let row = shard_of(&device.find, shards, &hubs.serial(index));
+            let row = shard_of(device, hubs, index);
             ShardRow::try_from(row).unwrap_or_default()
         };
         HubConfig {

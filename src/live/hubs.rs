@@ -12,6 +12,7 @@ mod timers;
 use crate::agents::{HubConfig, Message, Order};
 use crate::event::{AgentKind, CommandId, Event, HubChange, Offset, Outcome, Sink};
 use crate::live::carrier::{Failure, NotReady};
+use crate::live::seats::Seats;
 use crate::live::shards::{Shards, Speaker, render, value};
 use crate::net::clock::Clock;
 use crate::net::hosts::Hosts;
@@ -60,6 +61,7 @@ pub enum HubError {
 /// All hubs of a run. Dropping it ends them at once and silently.
 pub struct HubFleet {
     groups: Vec<Running>,
+    seats: Arc<Seats>,
 }
 
 struct Running {
@@ -77,6 +79,7 @@ struct Group {
     sinks: Vec<Sink>,
     shards: Arc<Shards>,
     asker: Option<Asker>,
+    seats: Arc<Seats>,
     /// The hubs' certificates, if they have any.
     wallet: Option<Wallet>,
     /// What has been explained already: once for each cause is enough.
@@ -100,6 +103,7 @@ pub async fn start(
     sinks: &[Sink],
 ) -> Result<HubFleet, HubError> {
     let mut groups = Vec::new();
+    let seats = Arc::new(Seats::of(plan));
     for (row, hubs) in plan.hubs.iter().enumerate() {
         let device = &plan.target.devices[hubs.device];
         let shards = Arc::new(Shards::of(device, hosts).await?);
@@ -119,6 +123,7 @@ pub async fn start(
                 .collect(),
             shards,
             asker: Asker::of(device, hubs, hosts)?,
+            seats: Arc::clone(&seats),
             wallet,
             explained: Mutex::default(),
             connected: AtomicU32::new(0),
@@ -131,6 +136,7 @@ pub async fn start(
             .into_iter()
             .map(|group| Running::start(group, began))
             .collect(),
+        seats,
     })
 }
 
@@ -142,6 +148,12 @@ impl HubFleet {
             .iter()
             .map(|running| running.group.standing())
             .collect()
+    }
+
+    /// Where the hubs are, as long as they tell.
+    #[must_use]
+    pub fn seats(&self) -> &Arc<Seats> {
+        &self.seats
     }
 
     /// Waits until every hub is connected; false if that did not happen within `limit`.

@@ -5,6 +5,7 @@
 use super::carrier::NotReady;
 use super::publish::Publisher;
 use super::schedule::{Arrivals, LaneSetup, Lanes};
+use super::seats::Seats;
 use super::ticket::{Answered, Then, Ticket, Worker};
 use crate::agents::{Issuer, IssuerConfig, ReplyResult};
 use crate::dice::Dice;
@@ -47,7 +48,25 @@ pub struct IssuerFleet {
 #[derive(Clone)]
 enum Way {
     Http(Http),
-    Publish(Publisher),
+    Publish(Publisher, Routes),
+}
+
+/// To which shard a command is published: where its hub stands or was last, or where it belongs.
+#[derive(Clone)]
+struct Routes {
+    plan: Arc<Plan>,
+    seats: Arc<Seats>,
+}
+
+impl Routes {
+    fn shard(&self, issuer: &Issuer) -> usize {
+        let command = issuer.command();
+        let to = self.plan.issuers[usize::from(command.issuer)].to;
+        let seat = self.seats.of_hub(to, issuer.hub());
+        seat.map(|seat| seat.shard)
+            .or_else(|| self.plan.shard_of_command(command))
+            .unwrap_or_default()
+    }
 }
 
 impl IssuerFleet {
@@ -60,6 +79,7 @@ impl IssuerFleet {
         hosts: &Arc<Hosts>,
         clock: Clock,
         run_tag: &str,
+        seats: &Arc<Seats>,
         sinks: &[Sink],
     ) -> Result<IssuerFleet, IssuerError> {
         let cut = CancellationToken::new();
@@ -69,7 +89,13 @@ impl IssuerFleet {
             let issuers = &plan.issuers[group];
             let command = &plan.target.commands[issuers.command];
             let way = match publishers.get(&command.to) {
-                Some(publisher) if is_published(command) => Way::Publish(publisher.clone()),
+                Some(publisher) if is_published(command) => {
+                    let routes = Routes {
+                        plan: Arc::clone(plan),
+                        seats: Arc::clone(seats),
+                    };
+                    Way::Publish(publisher.clone(), routes)
+                }
                 _ => {
                     let idle = issuers.max_in_flight as usize;
                     Way::Http(Http::new(Arc::clone(hosts), idle, issuers.timeout)?)
@@ -214,8 +240,9 @@ impl Way {
                 let mut value = |name: &str, out: &mut String| issuer.value(name, out);
                 http.perform(request, &mut value, timeout).await.into()
             }
-            (Way::Publish(publisher), CommandSend::Publish { topic, qos, json }) => {
-                Answered::plain(publish(publisher, issuer, (topic, *qos, json), timeout).await)
+            (Way::Publish(publisher, routes), CommandSend::Publish { topic, qos, json }) => {
+                let way = (publisher, routes.shard(issuer));
+                Answered::plain(publish(way, issuer, (topic, *qos, json), timeout).await)
             }
             // The way was chosen by how the command is sent.
             _ => Answered::not_sent(),
@@ -225,14 +252,12 @@ impl Way {
 
 /// Publishes one attempt of a command; its time starts when it is handed to the connection.
 async fn publish(
-    publisher: &Publisher,
+    (publisher, shard): (&Publisher, usize),
     issuer: &Issuer,
     (topic, qos, json): (&Template, u8, &JsonTemplate),
     timeout: Duration,
 ) -> ReplyResult {
     let mut value = |name: &str, out: &mut String| issuer.value(name, out);
-    let mut serial = String::new();
-    value("serial", &mut serial);
     let mut address = String::new();
     let (Ok(()), Ok(payload)) = (
         topic.render_into(&mut address, &mut value),
@@ -241,7 +266,7 @@ async fn publish(
         return ReplyResult::Failed(Outcome::NotSent);
     };
     let payload = payload.to_string().into_bytes();
-    let sent = publisher.publish(&serial, address, qos, payload);
+    let sent = publisher.publish(shard, address, qos, payload);
     match tokio::time::timeout(timeout, sent).await {
         Ok(Outcome::Ok) => ReplyResult::Accepted,
         Ok(outcome) => ReplyResult::Failed(outcome),

@@ -4,13 +4,16 @@
 //! decide nothing: no retry, no wait, no timeout that the plan does not name.
 
 mod carrier;
+pub mod ghosts;
 pub mod hubs;
 pub mod issuers;
 mod mqtt;
 pub mod publish;
 mod schedule;
+pub mod seats;
 mod shards;
 mod ticket;
 pub mod users;
+pub mod witness;
 
 pub use carrier::NotReady;

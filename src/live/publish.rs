@@ -4,7 +4,9 @@
 //! without saying so, while here every attempt is the issuer's own and a lost connection ends it.
 
 use super::carrier::{Failure, Next, NotReady, Way};
+use super::ghosts::Ghost;
 use super::mqtt::{Connection, End, Packet, kind, level};
+use super::seats::Seats;
 use super::shards::{Shards, Speaker, greeting};
 use crate::dice::Dice;
 use crate::event::{Event, HubChange, Outcome, Sink};
@@ -37,7 +39,6 @@ const WAITING: usize = 4_096;
 /// Publishes for issuers; clones share the connections. They end when the last clone is dropped.
 #[derive(Clone)]
 pub struct Publisher {
-    shards: Arc<Shards>,
     lines: Vec<Line>,
 }
 
@@ -66,6 +67,18 @@ impl Publisher {
         run_tag: &str,
         sink: &Sink,
     ) -> Result<Publisher, NotReady> {
+        Publisher::open(plan, device, hosts, (clock, run_tag), sink, None).await
+    }
+
+    /// The same for clients that see everything that arrives, if there are `seats` to compare it with.
+    pub(super) async fn open(
+        plan: &Arc<Plan>,
+        device: usize,
+        hosts: &Hosts,
+        (clock, run_tag): (Clock, &str),
+        sink: &Sink,
+        seats: Option<&Arc<Seats>>,
+    ) -> Result<Publisher, NotReady> {
         let shards = Arc::new(Shards::of(&plan.target.devices[device], hosts).await?);
         let rows = plan.publisher_rows(device);
         let wallet = match shards.terms() {
@@ -76,7 +89,9 @@ impl Publisher {
         let lines = (0..shards.count()).map(|shard| {
             let (requests, receiver) = mpsc::channel(WAITING);
             let (stand, stands) = watch::channel(false);
-            let name = format!("{run_tag}-issuers-{device}-{shard}");
+            let ghost =
+                seats.map(|seats| Ghost::new(plan, device, shard, run_tag, Arc::clone(seats)));
+            let kind = if ghost.is_some() { "ghost" } else { "issuers" };
             let task = Task {
                 credentials: shards.terms().map(|terms| terms.credentials(identity)),
                 shards: Arc::clone(&shards),
@@ -85,21 +100,26 @@ impl Publisher {
                 explained: Vec::new(),
                 plan: Arc::clone(plan),
                 device,
-                name,
+                name: format!("{run_tag}-{kind}-{device}-{shard}"),
                 clock,
                 sink: Arc::clone(sink),
                 stand,
                 dice: Dice::named(plan.seed, WAITS, shard as u64),
                 next_packet: 0,
                 unanswered: HashMap::new(),
+                ghost,
             };
             tokio::spawn(task.run(receiver));
             Line { requests, stands }
         });
         Ok(Publisher {
             lines: lines.collect(),
-            shards,
         })
+    }
+
+    /// How many shards it is connected to.
+    pub(super) fn shards(&self) -> usize {
+        self.lines.len()
     }
 
     /// Waits until every shard has accepted the connection; false if one has not within `limit`.
@@ -121,11 +141,11 @@ impl Publisher {
         timeout(limit, all).await.unwrap_or(false)
     }
 
-    /// Publishes on the shard of the hub `serial`, once. QoS 0 is `Ok` when it is handed to the socket, QoS 1 at its PUBACK;
+    /// Publishes on a shard, once. QoS 0 is `Ok` when it is handed to the socket, QoS 1 at its PUBACK;
     /// `Unreachable` while there is no connection, `Reset` if it ends before the PUBACK. The caller limits the time: dropping
     /// the future gives the attempt up.
-    pub async fn publish(&self, serial: &str, topic: String, qos: u8, payload: Vec<u8>) -> Outcome {
-        let Some(line) = self.lines.get(self.shards.of_serial(serial)) else {
+    pub async fn publish(&self, shard: usize, topic: String, qos: u8, payload: Vec<u8>) -> Outcome {
+        let Some(line) = self.lines.get(shard) else {
             return Outcome::NotSent;
         };
         let (answer, outcome) = oneshot::channel();
@@ -167,6 +187,8 @@ struct Task {
     next_packet: u16,
     /// QoS 1 publishes without PUBACK, by packet id.
     unanswered: HashMap<u16, oneshot::Sender<Outcome>>,
+    /// It publishes nothing, and watches what arrives.
+    ghost: Option<Ghost>,
 }
 
 impl Task {
@@ -176,7 +198,7 @@ impl Task {
             match self.open(&mut requests).await {
                 Ok(Some(mut connection)) => {
                     failures = 0;
-                    self.stand.send_replace(true);
+                    self.stand.send_replace(self.ghost.is_none());
                     self.change(HubChange::Connected);
                     let over = self.serve(&mut connection, &mut requests).await;
                     self.stand.send_replace(false);
@@ -307,6 +329,11 @@ impl Task {
     ) -> bool {
         let mut next_ping = Instant::now() + KEEP_ALIVE;
         let mut pong_until: Option<Instant> = None;
+        if let Some(ghost) = &self.ghost
+            && self.send(connection, &ghost.subscribe()).is_err()
+        {
+            return false;
+        }
         loop {
             let mut packets = Vec::new();
             let wake = pong_until.unwrap_or(next_ping);
@@ -320,6 +347,16 @@ impl Task {
                                 self.unanswered.remove(&answer.pkid).map(|waits| waits.send(Outcome::Ok));
                             }
                             Packet::PingResp => pong_until = None,
+                            Packet::SubAck(answer) if Ghost::is_granted(answer) => {
+                                self.stand.send_replace(true);
+                            }
+                            Packet::Publish(publish) => {
+                                let now = self.clock.now();
+                                let ghost = self.ghost.as_ref();
+                                if let Some(event) = ghost.and_then(|ghost| ghost.saw(publish, now)) {
+                                    (self.sink)(event);
+                                }
+                            }
                             _ => return false,
                         }
                     }

@@ -6,8 +6,7 @@ use crate::net::hosts::{Endpoint, Hosts};
 use crate::net::tls::Terms;
 use crate::plan::Template;
 use crate::plan::identity::Rows;
-use crate::plan::routing::shard_of;
-use crate::plan::target::{Device, Find};
+use crate::plan::target::Device;
 use rumqttc::mqttbytes::v4::{Connect, Login};
 use std::time::Duration;
 
@@ -17,7 +16,6 @@ pub(super) struct Shards {
     ways: Vec<Way>,
     /// As the file calls them.
     names: Vec<String>,
-    find: Find,
     /// `None` if no shard speaks TLS.
     terms: Option<Terms>,
 }
@@ -37,18 +35,12 @@ impl Shards {
         Ok(Shards {
             ways,
             names: device.shards.iter().map(|(name, _)| name.clone()).collect(),
-            find: device.find.clone(),
             terms,
         })
     }
 
     pub(super) fn count(&self) -> usize {
         self.ways.len()
-    }
-
-    /// The shard of the hub with this serial number.
-    pub(super) fn of_serial(&self, serial: &str) -> usize {
-        shard_of(&self.find, self.ways.len(), serial)
     }
 
     /// The shard that a text of the target names: by its name in the file, its host and port, or its host where only one shard

@@ -1,5 +1,6 @@
 //! Closes seconds: takes them from all shards, adds them up, and hands them to whoever counts on.
 
+use super::certificates::Certificates;
 use super::interval::{Interval, Intervals};
 use super::judge::{LagWatch, TimeLines};
 use super::ledger::{Ledger, Movement, MovementKind, State};
@@ -44,6 +45,7 @@ pub struct Collector {
     lag: LagWatch,
     phases: Phases,
     places: Places,
+    certificates: Certificates,
     transitions: Vec<Transition>,
     told_transitions: u64,
     load_end_told: bool,
@@ -79,6 +81,7 @@ impl Collector {
             lag: LagWatch::new(plan),
             phases: Phases::new(plan),
             places: Places::new(plan),
+            certificates: Certificates::new(plan),
             transitions: Vec::new(),
             told_transitions: 0,
             load_end_told: false,
@@ -177,6 +180,12 @@ impl Collector {
         &self.places
     }
 
+    /// Which certificates hubs showed.
+    #[must_use]
+    pub fn certificates(&self) -> &Certificates {
+        &self.certificates
+    }
+
     /// The intervals that are full, for the interval log. Each is given once.
     pub fn take_intervals(&mut self) -> Vec<Interval> {
         self.intervals.take()
@@ -272,6 +281,7 @@ impl Collector {
             .partition_point(|(at, _)| at.second() <= second.index);
         for (_, event) in self.told_places.drain(..told) {
             self.places.take(&event);
+            self.certificates.take(&event);
         }
         self.places.second();
         let due = self

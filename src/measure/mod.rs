@@ -3,6 +3,7 @@
 //! Pure: everything here is told offsets and events and asks no clock. Workers tell events to their [`Shard`]; the [`Collector`] closes
 //! seconds, keeps the account of the commands, and judges. Nothing here knows how events come about or how a report looks.
 
+pub mod certificates;
 pub mod collector;
 pub mod figures;
 pub mod histogram;

@@ -99,7 +99,7 @@ pub(super) struct Contents {
     pub publishers: Vec<PublisherTotal>,
     pub steps: Vec<Step>,
     pub marks: Vec<Mark>,
-    /// About where hubs are.
+    /// About where hubs are and what certificates they show.
     pub places: Vec<(Offset, Event)>,
     pub unfinished: Vec<Unfinished>,
     /// Steps that did not fit.
@@ -130,7 +130,12 @@ impl Shard {
                 self.times.load_end_us.fetch_min(at.0, Ordering::AcqRel);
             }
             Event::Mark(mark) => contents.marks.push(mark.clone()),
-            Event::Standing { at, .. } | Event::Reference { at, .. } | Event::Stale { at, .. } => {
+            Event::Standing { at, .. }
+            | Event::Reference { at, .. }
+            | Event::Stale { at, .. }
+            | Event::Secured { at, .. }
+            | Event::Renewed { at, .. }
+            | Event::SessionSeen { at, .. } => {
                 contents.places.push((*at, event.clone()));
             }
             Event::Unfinished { operation, due, at } => {

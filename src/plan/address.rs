@@ -20,6 +20,10 @@ impl Target {
         let mut request =
             |place: String, request: &Request| all.push((place, request.url.to_string()));
         for device in &self.devices {
+            if let Some(sessions) = &device.live_sessions {
+                let place = format!("devices.{}.live_sessions", device.name);
+                request(place, &sessions.request);
+            }
             if let Find::Ask(ask) = &device.find {
                 request(format!("devices.{}.find.ask", device.name), &ask.request);
             }

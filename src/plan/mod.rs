@@ -23,6 +23,7 @@ pub mod target;
 pub mod template;
 pub mod tls;
 pub mod wave;
+pub mod witness;
 
 pub use expect::Expectation;
 pub use fault::{Fault, Trigger};

@@ -1,8 +1,9 @@
 //! Which hub a command is for, and to which shard a hub belongs: known from the plan alone.
 
+use super::HubGroup;
 use super::Plan;
 use super::identity::{IdentitySource, Rows};
-use super::target::Find;
+use super::target::{Device, Find};
 use crate::dice::Dice;
 use crate::event::CommandId;
 use std::sync::Arc;
@@ -21,23 +22,37 @@ pub fn hub_of(seed: u64, id: CommandId, count: u32) -> u64 {
     .below(u64::from(count))
 }
 
-/// The row, of `shards`, of the shard that the hub with this serial number belongs to; the first where the file alone does
-/// not say it.
+/// The row of the shard that hub `index` of a group belongs to; the first where the file alone does not say it.
 #[must_use]
-pub fn shard_of(find: &Find, shards: usize, serial: &str) -> usize {
-    let Find::Hash(template) = find else {
+pub fn shard_of(device: &Device, hubs: &HubGroup, index: u64) -> usize {
+    let (Find::Hash(template) | Find::List(Some(template))) = &device.find else {
         return 0;
     };
     let mut text = String::new();
-    let rendered = template.render_into(&mut text, |name, out| {
-        out.push_str(serial);
-        name == "serial"
+    let rendered = template.render_into(&mut text, |name, out| match name {
+        "serial" => {
+            out.push_str(&hubs.serial(index));
+            true
+        }
+        name => hubs
+            .column(index, name)
+            .map(|value| out.push_str(value))
+            .is_some(),
     });
     debug_assert!(
         rendered.is_ok(),
         "other names are refused when the target file is read"
     );
-    usize::try_from(fnv_1a(text.as_bytes()) % shards.max(1) as u64).unwrap_or_default()
+    match &device.find {
+        Find::Hash(_) => {
+            let shards = device.shards.len().max(1) as u64;
+            usize::try_from(fnv_1a(text.as_bytes()) % shards).unwrap_or_default()
+        }
+        _ => {
+            let named = device.shards.iter().position(|(name, _)| *name == text);
+            named.unwrap_or_default()
+        }
+    }
 }
 
 impl Plan {
@@ -69,8 +84,8 @@ impl Plan {
             .hubs
             .get(self.issuers.get(usize::from(id.issuer))?.to)?;
         let device = self.target.devices.get(group.device)?;
-        let serial = group.serial(hub_of(self.seed, id, group.count));
-        Some(shard_of(&device.find, device.shards.len(), &serial))
+        let hub = hub_of(self.seed, id, group.count);
+        Some(shard_of(device, group, hub))
     }
 }
 

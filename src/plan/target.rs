@@ -6,6 +6,7 @@ use super::json_path::JsonPath;
 use super::places::Places;
 use super::template::{JsonTemplate, Template};
 use super::tls::{DeviceTls, is_secured};
+use super::witness::LiveSessions;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -85,6 +86,8 @@ pub struct Device {
     pub answer: Option<AnswerTopic>,
     /// A subscriber of our own on every shard sees every command that arrives there, to find those whose hub is elsewhere.
     pub ghost: bool,
+    /// Where the target lists the live sessions of these hubs, if the file says so.
+    pub live_sessions: Option<LiveSessions>,
     /// Row in `Target::identities` of who its hubs are.
     pub identity: Option<usize>,
     pub tls: DeviceTls,
@@ -346,6 +349,9 @@ impl Target {
             each(&mut device.client_id);
             device.username.iter_mut().for_each(&mut *each);
             device.password.iter_mut().for_each(&mut *each);
+            if let Some(sessions) = &mut device.live_sessions {
+                sessions.request.each_template(each);
+            }
             match &mut device.find {
                 Find::Hash(text) | Find::List(Some(text)) => each(text),
                 Find::Ask(ask) => ask.request.each_template(each),
@@ -395,6 +401,9 @@ impl Target {
                 .answer
                 .iter_mut()
                 .for_each(|answer| each(&mut answer.json));
+            if let Some(sessions) = &mut device.live_sessions {
+                sessions.request.json.iter_mut().for_each(&mut *each);
+            }
             if let Find::Ask(ask) = &mut device.find {
                 ask.request.json.iter_mut().for_each(&mut *each);
             }

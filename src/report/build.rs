@@ -4,7 +4,7 @@ use super::data::{
     GeneratorSection, HubRow, JudgementRow, LedgerRow, MarkRow, PacketRow, PublisherRow, Report,
     RunSection, SCHEMA_VERSION, ShardRow, StateCount, VerdictSection,
 };
-use super::{operations, places, pools, timeline};
+use super::{certificates, operations, places, pools, timeline};
 use crate::event::{Outcome, PacketKind};
 use crate::measure::marks::MarkState;
 use crate::measure::pool::PoolSeries;
@@ -55,6 +55,7 @@ pub fn build(
         operations: operations::rows(collector),
         hubs: hubs(collector),
         places: places::rows(collector),
+        certificates: certificates::rows(collector),
         publishers: publishers(collector),
         ledger: ledger(collector),
         marks: collector

@@ -1,5 +1,9 @@
 //! The report as data. Times are microseconds (`_us`) or seconds from 0:00 (`_s`), shares 0 to 1, rates per second.
 
+mod fleet;
+
+pub use fleet::{CertificateExample, CertificateRow, PlaceRow, ReferenceRow, SeenRow, ShardHubs};
+
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -19,6 +23,9 @@ pub struct Report {
     /// One row for each group of hubs with several shards.
     #[serde(default)]
     pub places: Vec<PlaceRow>,
+    /// One row for each group of hubs that renew their certificates.
+    #[serde(default)]
+    pub certificates: Vec<CertificateRow>,
     /// One row for each device to whose brokers issuers publish.
     pub publishers: Vec<PublisherRow>,
     /// One row for each issuer group.
@@ -199,43 +206,6 @@ pub struct HubRow {
     /// Messages on a command topic that carry no id of this run.
     pub foreign: u64,
     pub packets: Vec<PacketRow>,
-}
-
-/// Where the hubs of one group were, and what moving did.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlaceRow {
-    pub group: String,
-    pub shards: Vec<ShardHubs>,
-    /// Sessions that began on another shard than the hub's session before.
-    pub moves: u64,
-    pub moved_hubs: u64,
-    /// Commands that were due after their hub had left its first shard.
-    pub commands_to_moved: Vec<StateCount>,
-    /// Commands that a ghost subscriber saw on a shard although their hub stood on another; `None` without ghosts.
-    pub stale_seen: Option<u64>,
-    /// The longest time from a hub's standing elsewhere to such a command.
-    pub stale_longest_us: u64,
-    /// Other servers that the target named.
-    pub references: Vec<ReferenceRow>,
-}
-
-/// Hubs connected to one shard, at the end of a second of the load.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShardHubs {
-    pub shard: String,
-    pub first: Option<u64>,
-    pub least: Option<u64>,
-    pub most: Option<u64>,
-    pub last: Option<u64>,
-}
-
-/// A server that the target named, and what became of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReferenceRow {
-    pub text: String,
-    /// `followed`, `not followed: …`, `refused: …`.
-    pub verdict: String,
-    pub count: u64,
 }
 
 /// The connections over which issuers publish commands to the brokers of one device.

@@ -2,8 +2,8 @@
 
 use super::Report;
 use super::data::{OperationRow, PoolSpan, Times};
-use super::places;
 use super::text::{self, sign};
+use super::{certificates, places};
 use crate::measure::figures;
 use std::fmt::Write;
 
@@ -16,7 +16,8 @@ pub fn markdown(report: &Report) -> String {
     marks(report, &mut text);
     pools(report, &mut text);
     ledger(report, &mut text);
-    places(report, &mut text);
+    places::section(report, &mut text);
+    certificates::section(report, &mut text);
     latency(report, &mut text);
     details(report, &mut text);
     generator(report, &mut text);
@@ -232,19 +233,6 @@ fn ledger(report: &Report, text: &mut String) {
         );
         if let Some(shards) = text::shards(row) {
             let _ = writeln!(text, "  - {shards}");
-        }
-    }
-    text.push('\n');
-}
-
-fn places(report: &Report, text: &mut String) {
-    if report.places.is_empty() {
-        return;
-    }
-    let _ = writeln!(text, "## Where hubs were\n");
-    for row in &report.places {
-        for sentence in places::sentences(row) {
-            let _ = writeln!(text, "- {}: {sentence}", row.group);
         }
     }
     text.push('\n');

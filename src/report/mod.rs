@@ -4,6 +4,7 @@
 //! each; none of them knows a plan, a recorder or a clock.
 
 pub mod build;
+mod certificates;
 pub mod data;
 pub mod events;
 pub mod hlog;

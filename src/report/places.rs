@@ -1,5 +1,6 @@
 //! Where hubs were, as report rows: shards, moves, what moving did to commands.
 
+use super::Report;
 use super::data::{PlaceRow, ReferenceRow, ShardHubs, StateCount};
 use super::timeline::load_seconds;
 use crate::event::ReferenceVerdict;
@@ -7,6 +8,7 @@ use crate::measure::Collector;
 use crate::measure::figures;
 use crate::measure::ledger::State;
 use crate::measure::places::GroupPlaces;
+use std::fmt::Write;
 
 /// One row for each group of hubs that has several shards, or to which other servers were named.
 pub(super) fn rows(collector: &Collector) -> Vec<PlaceRow> {
@@ -139,4 +141,18 @@ fn moved_commands(row: &PlaceRow) -> String {
         true => "no commands to them since".to_owned(),
         false => format!("commands to them since: {}", states.join(", ")),
     }
+}
+
+/// The part of `report.md`.
+pub(super) fn section(report: &Report, text: &mut String) {
+    if report.places.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "## Where hubs were\n");
+    for row in &report.places {
+        for sentence in sentences(row) {
+            let _ = writeln!(text, "- {}: {sentence}", row.group);
+        }
+    }
+    text.push('\n');
 }

@@ -10,9 +10,11 @@ use super::prepare::Prepared;
 use super::timeline;
 use super::watching::Watching;
 use crate::event::{Event, Offset};
+use crate::live::ghosts::Ghosts;
 use crate::live::hubs::{self, HubFleet};
 use crate::live::issuers::IssuerFleet;
 use crate::live::users::UserFleet;
+use crate::live::witness;
 use crate::net::clock::Clock;
 use crate::plan::Plan;
 use std::sync::Arc;
@@ -32,6 +34,8 @@ pub(super) struct Fleets {
     hubs: HubFleet,
     users: UserFleet,
     issuers: IssuerFleet,
+    /// They watch until the last command has settled.
+    ghosts: Ghosts,
 }
 
 /// Why the load ended.
@@ -105,6 +109,12 @@ async fn drive_open(prepared: &Prepared, interrupt: &Interrupt) -> Result<Ending
         None => Vec::new(),
     };
     let interrupted = interrupt.seen();
+    if interrupted.is_none() {
+        let asked = witness::ask(plan, &prepared.hosts, clock, &sink);
+        if let Err(error) = watching.beside(asked).await {
+            watching.doubt(error.to_string());
+        }
+    }
     wind_down(plan, fleets, &mut watching, clock, interrupted.is_some()).await;
     finish::finish(
         prepared,
@@ -133,7 +143,11 @@ async fn gather(
         let users = UserFleet::start(plan, &prepared.hosts, clock, &prepared.run_tag, &sinks)
             .await
             .map_err(Stopped::refused)?;
-        let issuers = IssuerFleet::start(plan, &prepared.hosts, clock, &prepared.run_tag, &sinks)
+        let (hosts, tag, seats) = (&prepared.hosts, &prepared.run_tag, hubs.seats());
+        let issuers = IssuerFleet::start(plan, hosts, clock, tag, seats, &sinks)
+            .await
+            .map_err(Stopped::refused)?;
+        let ghosts = Ghosts::start(plan, hosts, clock, tag, seats, &sinks[0])
             .await
             .map_err(Stopped::refused)?;
         let limit = stand_limit(plan);
@@ -143,6 +157,7 @@ async fn gather(
                 hubs,
                 users,
                 issuers,
+                ghosts,
             },
             all,
             limit,
@@ -229,6 +244,7 @@ async fn wind_down(
         hubs,
         users,
         issuers,
+        ghosts,
     } = fleets;
     let drained = clock.now().after(plan.drain);
     watching
@@ -237,6 +253,7 @@ async fn wind_down(
         })
         .await;
     watching.until_commands_settle(drained).await;
+    drop(ghosts);
     let count: u32 = plan.hubs.iter().map(|group| group.count).sum();
     let limit = if interrupted {
         GOODBYE

@@ -1,6 +1,8 @@
 //! Rules that span several parts of the files. They are asked only of a plan whose parts are right.
 
 use super::reader::At;
+use crate::plan::fault::{Trigger, TriggerKind};
+use crate::plan::identity::IdentitySource;
 use crate::plan::outlook::{self, MarkRoom};
 use crate::plan::quantity::{count, duration, rate};
 use crate::plan::{OperationKind, Plan, SHORTEST_BASELINE};
@@ -17,6 +19,9 @@ pub(super) fn check(plan: &Plan, files: &Files<'_, '_>) {
     names(plan, files.profile);
     in_flight(plan, files.profile);
     ceilings(plan, files);
+    plan.triggers
+        .iter()
+        .for_each(|trigger| waves(trigger, plan, files.profile));
     if !plan.triggers.is_empty() || !plan.faults.is_empty() {
         sustain(plan, files.profile);
         baseline(plan, files.profile);
@@ -57,6 +62,33 @@ fn names(plan: &Plan, profile: &At<'_>) {
                 "give the group another name",
             );
         }
+    }
+}
+
+/// Hubs can renew only certificates that they have, and authenticate anew only where the protocol knows how.
+fn waves(trigger: &Trigger, plan: &Plan, profile: &At<'_>) {
+    let Some(group) = trigger.kind.group().and_then(|row| plan.hubs.get(row)) else {
+        return;
+    };
+    let device = &plan.target.devices[group.device];
+    let issues = device
+        .identity
+        .and_then(|row| plan.target.identities.get(row))
+        .is_some_and(|set| matches!(set.source, IdentitySource::Issue(_)));
+    let at = |key: &str| profile.find(&["timeline", &trigger.name, key]);
+    match trigger.kind {
+        TriggerKind::Renew(_) if !issues && device.tls.next_files.is_none() => {
+            at("renew").wrong_key(
+                format!(
+                    "the hubs of `{}` have no certificate to renew to",
+                    group.name
+                ),
+                "give the device `identity:` with `issue:`, or with columns `next_cert` and `next_key`",
+            );
+        }
+        TriggerKind::Reauthenticate(_) => at("reauthenticate")
+            .wrong_key("MQTT 5 is not supported in this version", "leave it out"),
+        TriggerKind::Renew(_) | TriggerKind::Disconnect(_) | TriggerKind::Operate { .. } => {}
     }
 }
 

@@ -5,6 +5,7 @@ use super::fields::Fields;
 use super::find;
 use super::reader::At;
 use super::target::Names;
+use super::witness;
 use crate::plan::json_path::JsonPath;
 use crate::plan::target::{AnswerTopic, CommandTopic, Device, Find, Topic};
 use crate::plan::template::{JsonTemplate, Template};
@@ -16,19 +17,7 @@ pub(super) const QOS: u32 = 1;
 pub(super) fn device(name: &str, at: &At<'_>, names: &Names) -> Option<Device> {
     let serial = names.placeholders(&["serial"]);
     let mut fields = at.fields()?;
-    if let Some(at) = fields.get("mqtt") {
-        match at.lone_word() {
-            Some("3.1.1") => {}
-            Some("5") => at.wrong(
-                "MQTT 5 is not supported in this version",
-                "write `mqtt: 3.1.1`, or leave the key out",
-            ),
-            _ => at.wrong(
-                "unknown version of MQTT",
-                "write `mqtt: 3.1.1`, or leave the key out",
-            ),
-        }
-    }
+    check_version(&mut fields);
     let shards = fields
         .need("shards")
         .map(|at| shards(&at, names))
@@ -67,10 +56,15 @@ pub(super) fn device(name: &str, at: &At<'_>, names: &Names) -> Option<Device> {
             "add `command: { topic: …, id: { json: $.id } }`",
         );
     }
+    let ghost = witness::ghost(&mut fields, shards.len());
+    let live_sessions = fields
+        .get("live_sessions")
+        .and_then(|at| witness::live_sessions(&at, names));
     fields.finish(&["identity", "tls", "throttle", "protobuf"]);
     Some(Device {
         name: name.to_owned(),
-        ghost: false,
+        ghost,
+        live_sessions,
         shards,
         find: find.unwrap_or(Find::Balancer),
         client_id: client_id.unwrap_or_else(serial_template),
@@ -83,6 +77,22 @@ pub(super) fn device(name: &str, at: &At<'_>, names: &Names) -> Option<Device> {
         identity: None,
         tls: DeviceTls::default(),
     })
+}
+
+fn check_version(fields: &mut Fields<'_>) {
+    if let Some(at) = fields.get("mqtt") {
+        match at.lone_word() {
+            Some("3.1.1") => {}
+            Some("5") => at.wrong(
+                "MQTT 5 is not supported in this version",
+                "write `mqtt: 3.1.1`, or leave the key out",
+            ),
+            _ => at.wrong(
+                "unknown version of MQTT",
+                "write `mqtt: 3.1.1`, or leave the key out",
+            ),
+        }
+    }
 }
 
 fn serial_template() -> Template {

@@ -32,6 +32,8 @@ mod target;
 mod timeline;
 mod tree;
 mod units;
+mod wave;
+mod witness;
 mod words;
 
 pub use problem::{Problem, Problems, Spot};

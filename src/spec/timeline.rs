@@ -3,6 +3,7 @@
 use super::journey::row_of;
 use super::reader::At;
 use super::target::Names;
+use super::wave;
 use crate::plan::fault::{
     Disconnect, Fault, FaultKind, How, OperationSpec, Trigger, TriggerKind, Way,
 };
@@ -10,7 +11,7 @@ use crate::plan::quantity;
 use crate::plan::target::Target;
 use std::time::Duration;
 
-const HOW: [(&str, How); 3] = [
+pub(super) const HOW: [(&str, How); 3] = [
     ("disconnect", How::Disconnect),
     ("close", How::Close),
     ("reset", How::Reset),
@@ -44,10 +45,18 @@ pub(super) struct Stage<'a> {
 pub(super) fn trigger(name: &str, at: &At<'_>, stage: &Stage<'_>) -> Option<Trigger> {
     let mut fields = at.fields()?;
     let moment = fields.need("at").and_then(|at| moment(&at, stage));
-    let form = fields.one_of(&["disconnect", "operate"]);
-    fields.finish(&["burst", "renew", "for"]);
+    let form = fields.one_of(&["disconnect", "renew", "reauthenticate", "operate"]);
+    fields.finish(&["burst", "for"]);
     let (kind, at) = form?;
     let (kind, lasts) = match kind {
+        "renew" => {
+            let renew = wave::renew(&at, stage)?;
+            (TriggerKind::Renew(renew), renew.wave.within)
+        }
+        "reauthenticate" => {
+            let wave = wave::reauthenticate(&at, stage)?;
+            (TriggerKind::Reauthenticate(wave), wave.within)
+        }
         "disconnect" => {
             let disconnect = disconnect(&at, stage)?;
             (TriggerKind::Disconnect(disconnect), disconnect.within)

@@ -127,6 +127,11 @@ impl Hub {
     /// Takes the next certificate into use, and connects again at once where the old session is to `end`.
     pub(super) fn renew(&mut self, now: Offset, end: Option<How>, out: &mut Vec<Action>) {
         out.push(Action::Renew);
+        out.push(Action::Tell(Event::Renewed {
+            group: self.config.group,
+            hub: self.index,
+            at: now,
+        }));
         let (State::Connected, Some(how)) = (self.state, end) else {
             return;
         };

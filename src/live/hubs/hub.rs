@@ -175,6 +175,7 @@ impl HubTask {
                 if let Event::Hub { change, .. } = event {
                     self.group.changed(change);
                 }
+                self.group.seats.take(&event);
                 self.group.tell(self.index, event);
             }
             Action::Done => self.done = true,

@@ -3,6 +3,7 @@
 use super::Page;
 use crate::measure::figures;
 use crate::report::Report;
+use crate::report::certificates;
 use crate::report::data::{OperationRow, PoolSpan};
 use crate::report::places;
 use crate::report::text;
@@ -154,6 +155,11 @@ pub(super) fn hubs(report: &Report, page: &mut Page) {
     }
     for row in &report.places {
         for sentence in places::sentences(row) {
+            page.wrapped("         ", &format!("{}: {sentence}", row.group));
+        }
+    }
+    for row in &report.certificates {
+        for sentence in certificates::sentences(row) {
             page.wrapped("         ", &format!("{}: {sentence}", row.group));
         }
     }

@@ -88,7 +88,7 @@ async fn every_command_is_delivered_once_and_answered() {
     let fleet = hubs::start(&plan, &hosts, clock, RUN, &sinks)
         .await
         .unwrap();
-    let issuers = IssuerFleet::start(&plan, &hosts, clock, RUN, &sinks)
+    let issuers = IssuerFleet::start(&plan, &hosts, clock, RUN, fleet.seats(), &sinks)
         .await
         .unwrap();
     assert!(fleet.all_stand(LIMIT).await);

@@ -39,7 +39,7 @@ async fn each_publish_is_answered_at_its_own_puback() {
         under_way.spawn(async move {
             let qos = u8::from(number % 5 != 0);
             publisher
-                .publish("homes-000001", format!("d/{number}"), qos, b"{}".to_vec())
+                .publish(0, format!("d/{number}"), qos, b"{}".to_vec())
                 .await
         });
     }
@@ -77,9 +77,7 @@ async fn each_publish_is_answered_at_its_own_puback() {
 async fn without_a_broker_nothing_is_kept_for_later() {
     let (publisher, told) = publisher(&[free_port()]).await;
     assert!(!publisher.stands(Duration::from_millis(100)).await);
-    let outcome = publisher
-        .publish("homes-000001", "d/1".to_owned(), 1, Vec::new())
-        .await;
+    let outcome = publisher.publish(0, "d/1".to_owned(), 1, Vec::new()).await;
     assert_eq!(outcome, Outcome::Unreachable);
     assert_eq!(told.all(), Vec::new());
 }
@@ -93,11 +91,7 @@ async fn a_lost_connection_ends_what_is_unacknowledged() {
     assert!(publisher.stands(LIMIT).await);
     let publish = {
         let publisher = publisher.clone();
-        tokio::spawn(async move {
-            publisher
-                .publish("homes-000001", "d/1".to_owned(), 1, Vec::new())
-                .await
-        })
+        tokio::spawn(async move { publisher.publish(0, "d/1".to_owned(), 1, Vec::new()).await })
     };
     // Read, not only readable: readiness may be left over from CONNECT, and then the connection would end before the publish.
     let mut bytes = [0; 64];

@@ -9,6 +9,7 @@ use axum::routing::post;
 use rushhour::arrivals::{Piece, Schedule, Spread};
 use rushhour::event::{CommandId, CommandStep, Event, Outcome};
 use rushhour::live::issuers::{IssuerError, IssuerFleet};
+use rushhour::live::seats::Seats;
 use rushhour::net::clock::Clock;
 use rushhour::net::hosts::Hosts;
 use rushhour::plan::fleet::Reconnect;
@@ -87,7 +88,8 @@ async fn run(plan: Plan, told: &Told) {
     let plan = Arc::new(plan);
     let hosts = Arc::new(Hosts::of(&plan.target).unwrap());
     let clock = Clock::start();
-    let fleet = IssuerFleet::start(&plan, &hosts, clock, "run", &[told.sink()])
+    let seats = Arc::new(Seats::of(&plan));
+    let fleet = IssuerFleet::start(&plan, &hosts, clock, "run", &seats, &[told.sink()])
         .await
         .unwrap();
     let zero = clock.now();
@@ -208,7 +210,8 @@ async fn commands_for_a_broker_that_is_not_there_are_refused_before_the_load() {
     let plan = Arc::new(issuing(send, service::free_port()));
     let hosts = Arc::new(Hosts::of(&plan.target).unwrap());
     let sinks = [Told::default().sink()];
-    let started = IssuerFleet::start(&plan, &hosts, Clock::start(), "run", &sinks).await;
+    let seats = Arc::new(Seats::of(&plan));
+    let started = IssuerFleet::start(&plan, &hosts, Clock::start(), "run", &seats, &sinks).await;
     let Err(error) = started else {
         panic!("nobody listens there")
     };

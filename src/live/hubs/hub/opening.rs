@@ -75,6 +75,7 @@ impl HubTask {
                 self.index,
                 Event::Secured {
                     group: self.group.row,
+                    hub: self.index,
                     resumed: session.resumed,
                     own: session.own,
                     peer: session.peer,

@@ -1,0 +1,151 @@
+//! Ghosts: subscribers of our own on every shard, which see the commands that arrive there for hubs that are elsewhere.
+//!
+//! Only where the target file allows it, and only where shards are brokers of their own: in a cluster every node delivers
+//! everything. A ghost changes nothing: it takes no command from its hub, and acknowledges none.
+
+use super::carrier::NotReady;
+use super::mqtt::{Packet, level};
+use super::publish::Publisher;
+use super::seats::Seats;
+use crate::event::{CommandId, Event, Offset, Sink};
+use crate::net::clock::Clock;
+use crate::net::hosts::Hosts;
+use crate::plan::Plan;
+use crate::plan::routing::hub_of;
+use rumqttc::mqttbytes::v4::{Publish, SubAck, Subscribe, SubscribeFilter, SubscribeReasonCode};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// For a ghost to be let in and to be granted its subscription.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Of its only SUBSCRIBE.
+const PACKET: u16 = 1;
+
+/// Why there are no ghosts.
+#[derive(Debug, thiserror::Error)]
+pub enum GhostError {
+    #[error(transparent)]
+    Broker(#[from] NotReady),
+    #[error(
+        "device `{device}`: a ghost was not let in and granted `{filter}` on every shard within {} s; leave `ghost` out, or allow it there",
+        PATIENCE.as_secs()
+    )]
+    NotGranted { device: String, filter: String },
+}
+
+/// The ghosts of a run. Dropping it ends them.
+pub struct Ghosts {
+    clients: Vec<Publisher>,
+}
+
+impl Ghosts {
+    /// Starts one on each shard of each device that has them, and waits until all of them watch.
+    ///
+    /// # Errors
+    /// If one is not let in, or not granted its subscription.
+    pub async fn start(
+        plan: &Arc<Plan>,
+        hosts: &Hosts,
+        clock: Clock,
+        run_tag: &str,
+        seats: &Arc<Seats>,
+        sink: &Sink,
+    ) -> Result<Ghosts, GhostError> {
+        let mut clients = Vec::new();
+        for (row, device) in plan.target.devices.iter().enumerate() {
+            if !device.ghost || !plan.hubs.iter().any(|group| group.device == row) {
+                continue;
+            }
+            let client =
+                Publisher::open(plan, row, hosts, (clock, run_tag), sink, Some(seats)).await?;
+            if !client.stands(PATIENCE).await {
+                return Err(GhostError::NotGranted {
+                    device: device.name.clone(),
+                    filter: filter(plan, row),
+                });
+            }
+            clients.push(client);
+        }
+        Ok(Ghosts { clients })
+    }
+
+    /// Connections that watch.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.clients.iter().map(Publisher::shards).sum()
+    }
+}
+
+/// What one ghost knows.
+pub(super) struct Ghost {
+    plan: Arc<Plan>,
+    device: usize,
+    shard: usize,
+    run_tag: String,
+    seats: Arc<Seats>,
+}
+
+impl Ghost {
+    pub(super) fn new(
+        plan: &Arc<Plan>,
+        device: usize,
+        shard: usize,
+        run_tag: &str,
+        seats: Arc<Seats>,
+    ) -> Ghost {
+        Ghost {
+            plan: Arc::clone(plan),
+            device,
+            shard,
+            run_tag: run_tag.to_owned(),
+            seats,
+        }
+    }
+
+    /// Its SUBSCRIBE, for the command topics of all hubs; with QoS 0, so that it owes the broker nothing.
+    pub(super) fn subscribe(&self) -> Packet {
+        let filter = filter(&self.plan, self.device);
+        let mut subscribe = Subscribe::new_many([SubscribeFilter::new(filter, level(0))]);
+        subscribe.pkid = PACKET;
+        Packet::Subscribe(subscribe)
+    }
+
+    pub(super) fn is_granted(answer: &SubAck) -> bool {
+        let granted = |code: &SubscribeReasonCode| *code != SubscribeReasonCode::Failure;
+        answer.pkid == PACKET && answer.return_codes.iter().all(granted)
+    }
+
+    /// A message arrived on this shard: what is to be told of it, if its hub stands elsewhere.
+    pub(super) fn saw(&self, publish: &Publish, now: Offset) -> Option<Event> {
+        let device = &self.plan.target.devices[self.device];
+        let body: serde_json::Value = serde_json::from_slice(&publish.payload).ok()?;
+        let text = device.command.as_ref()?.id.text(&body)?;
+        let command = CommandId::from_wire(&text, &self.run_tag)?;
+        let group = self.plan.issuers.get(usize::from(command.issuer))?.to;
+        let count = self.plan.hubs.get(group)?.count;
+        let seat = self
+            .seats
+            .of_hub(group, hub_of(self.plan.seed, command, count))?;
+        (seat.stands && seat.shard != self.shard).then(|| Event::Stale {
+            group: u16::try_from(group).unwrap_or(u16::MAX),
+            command,
+            shard: u16::try_from(self.shard).unwrap_or(u16::MAX),
+            after_us: now.0.saturating_sub(seat.since.0),
+            at: now,
+        })
+    }
+}
+
+/// The command topic with `+` in place of what differs from hub to hub.
+fn filter(plan: &Plan, device: usize) -> String {
+    let command = plan.target.devices[device].command.as_ref();
+    let mut text = String::new();
+    if let Some(command) = command {
+        let rendered = command.topic.render_into(&mut text, |_, out| {
+            out.push('+');
+            true
+        });
+        debug_assert!(rendered.is_ok(), "every name is known");
+    }
+    text
+}
