@@ -78,7 +78,12 @@ async fn live(wire: Wire, connect: Connect, client: Client, generation: u64, bro
         serial,
         generation,
         mailbox: Arc::clone(&seat.mailbox),
-        aliases_in: vec![None; usize::try_from(broker.settings.topic_alias_maximum).unwrap_or(0)],
+        aliases_in: match connect.version {
+            Version::V4 => Vec::new(),
+            Version::V5 => {
+                vec![None; usize::try_from(broker.settings.topic_alias_maximum).unwrap_or(0)]
+            }
+        },
         aliases_out: Vec::new(),
         will: connect.will.clone(),
         broker,

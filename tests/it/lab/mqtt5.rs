@@ -1,7 +1,7 @@
 //! The shards as brokers of MQTT 5, byte by byte.
 
 use super::hub::until;
-use super::raw::{Raw, connect, holds, packet, properties, publish, subscribe, text};
+use super::raw::{Raw, connect, connect_v4, holds, packet, properties, publish, subscribe, text};
 use crate::support::lab::Lab;
 use serde_json::json;
 
@@ -321,7 +321,61 @@ async fn more_connects_than_the_rate_are_turned_away() {
     assert_eq!(codes[0], 0, "{codes:02x?}");
     // Five in a row take far less than four seconds, so that at least one is too many.
     assert!(codes.contains(&0x9f), "{codes:02x?}");
-    let many = codes.iter().filter(|code| **code == 0x9f).count();
+    let mut many = codes.iter().filter(|code| **code == 0x9f).count();
+    let old = open(&lab, &connect_v4("old")).await.1;
+    if old[3] != 0 {
+        assert_eq!(old[3], 3, "server unavailable, as MQTT 3.1.1 has it");
+        many += 1;
+    }
     let read = async || lab.stats().await["shards"]["shard-1"]["refused"]["throttled"].clone();
     until(read, |refused| *refused == many).await;
+}
+
+#[tokio::test]
+async fn a_delayed_will_is_not_published_if_the_session_goes_on_before() {
+    let lab = Lab::start(&[]);
+    let (mut listener, _) = open(&lab, &connect("listener", 2, 30, b"", b"")).await;
+    listener.send(&subscribe("gone/+", 0)).await;
+    listener.packet().await.unwrap();
+    let will =
+        |topic: &str| [&b"\x05\x18\x00\x00\x00\x01"[..], &text(topic), &text("bye")].concat();
+    let connect_with =
+        |id: &str, topic: &str| connect(id, 0x04, 30, SESSION_EXPIRY_60S, &will(topic));
+    let (back, _) = open(&lab, &connect_with("back", "gone/back")).await;
+    let (away, _) = open(&lab, &connect_with("away", "gone/away")).await;
+    // Back before its second is over, and before the other one goes: its will would come first.
+    drop(back);
+    let (_back, answer) = open(&lab, &connect_with("back", "gone/back")).await;
+    assert_eq!(answer[2], 1, "the session was there");
+    drop(away);
+    let heard = listener.packet().await.unwrap();
+    assert_eq!(heard, publish(0x30, "gone/away", b"", b"", "bye"));
+}
+
+#[tokio::test]
+async fn a_message_that_has_expired_while_it_waited_is_not_sent() {
+    let lab = Lab::start(&[]);
+    let (mut listener, _) = open(&lab, &connect("listener", 0, 30, SESSION_EXPIRY_60S, b"")).await;
+    listener.send(&subscribe("t", 1)).await;
+    listener.packet().await.unwrap();
+    drop(listener);
+    let read = async || lab.stats().await["shards"]["shard-1"]["sessions"].clone();
+    until(read, |sessions| *sessions == 0).await;
+    let (mut speaker, _) = open(&lab, &connect("speaker", 2, 30, b"", b"")).await;
+    // One lives for no time at all, one for a minute.
+    for (number, expiry, payload) in [(b"\x00\x01", 0, "over"), (b"\x00\x02", 60, "fresh")] {
+        let given = [2, 0, 0, 0, expiry];
+        speaker
+            .send(&publish(0x32, "t", number, &given, payload))
+            .await;
+        speaker.packet().await.unwrap();
+    }
+    let connect = connect("listener", 0, 30, SESSION_EXPIRY_60S, b"");
+    let (mut listener, answer) = open(&lab, &connect).await;
+    assert_eq!(answer[2], 1);
+    let heard = listener.packet().await.unwrap();
+    assert!(heard.ends_with(b"fresh"), "{heard:02x?}");
+    let at = heard.len() - 10;
+    assert_eq!(heard[at], 2, "what is left of its expiry goes with it");
+    assert!((1..=60).contains(&heard[at + 4]));
 }

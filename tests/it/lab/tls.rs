@@ -1,7 +1,7 @@
 //! Shards with TLS: whom they let in, what they count, which certificates they have seen.
 
 use super::hub::until;
-use super::raw::{Raw, authority, connect_v4};
+use super::raw::{Raw, authority, connect, connect_v4};
 use crate::support::lab::Lab;
 use rcgen::{
     CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair, SerialNumber,
@@ -9,6 +9,7 @@ use rcgen::{
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
+use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
@@ -189,4 +190,44 @@ async fn the_authority_is_for_its_owner_alone_and_ends_with_the_lab() {
     lab.close_stdin();
     assert_eq!(lab.wait(super::hub::LIMIT), Some(0));
     assert!(!folder.exists(), "no key stays behind");
+}
+
+#[tokio::test]
+async fn a_refresh_checks_live_sessions_with_tls_and_tells_who_is_thrown_out() {
+    // One connection at 50 ms a query, 20 ms of patience: no check is in time.
+    let lab = Lab::start(&[
+        "--tls",
+        "mutual",
+        "--set",
+        "pool_size=1",
+        "--set",
+        "service_ms=50",
+        "--set",
+        "auth_expires_after_ms=20",
+    ]);
+    let authority = Authority::of(&lab);
+    let mut hubs = Vec::new();
+    for (number, shard) in ["shard-1", "shard-2"].into_iter().enumerate() {
+        let config = client(&lab, Some(authority.issue(100 + number as u64, 4000)));
+        let mut hub = Raw::tls(&lab, shard, &config).await.unwrap();
+        let id = format!("h-{number}");
+        hub.send(&connect(&id, 2, 30, b"", b"")).await;
+        assert_eq!(hub.packet().await.unwrap()[3], 0);
+        hubs.push(hub);
+    }
+    lab.post("/admin/operations/refresh-certificates", json!({}))
+        .await;
+    let read = async || lab.stats().await["counts"]["checks_from_cache"].clone();
+    until(read, |checks| *checks == 4).await;
+    for defect in ["auth-from-database", "slow-auth-expires-session"] {
+        let path = format!("/admin/defects/{defect}");
+        lab.post(&path, json!({ "on": true })).await;
+    }
+    lab.post("/admin/operations/refresh-certificates", json!({}))
+        .await;
+    for hub in &mut hubs {
+        // The first thing that is heard since the CONNACK: the healthy refresh said nothing.
+        assert_eq!(hub.packet().await.unwrap(), b"\xe0\x01\x87");
+        assert_eq!(hub.packet().await, None);
+    }
 }
