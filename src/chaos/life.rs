@@ -1,11 +1,13 @@
 //! The life of one fault: arm, inject, observe, wait, undo, verify, record. And of a trigger that is an operation of the target.
 
+use super::cut::Cutting;
 use super::faults::Setup;
 use super::heal::{record_failure, record_step};
 use super::journal::{Entry, now_ms};
 use super::kill::Kill;
-use super::latency::{Latency, Wanted};
+use super::link_fault::{OnLink, Wanted};
 use super::operate::{Operate, UndoOperation};
+use super::proxy::client::ProxyClient;
 use super::undo::Undo;
 use crate::event::{Event, Mark, MarkId, MarkPhase};
 use crate::plan::fault::{Fault, FaultKind, Trigger, TriggerKind};
@@ -19,7 +21,8 @@ const RUN_GRACE: Duration = Duration::from_secs(120);
 /// A fault that is ready.
 enum Armed {
     Kill(Kill),
-    Latency(Latency),
+    OnLink(OnLink),
+    Cut(Cutting),
     Operate {
         operate: Operate,
         undo: UndoOperation,
@@ -38,31 +41,26 @@ impl Armed {
                 operate: Operate::arm(operation, &plan.target)?,
                 undo: Operate::undo(operation, &plan.target, setup.lab.clone())?,
             }),
-            FaultKind::Latency {
-                link,
-                add,
-                jitter,
-                way,
-            } => {
-                let name = &plan.target.links[link].name;
-                let proxy = setup
-                    .links
-                    .client(link)
-                    .ok_or_else(|| format!("link `{name}` is not carried"))?;
-                let id = format!("{}-{}", setup.journal.run_id(), fault.name);
+            FaultKind::Link(on_link) => {
+                let (name, proxy) = setup.carrier(on_link.link)?;
                 let lasts = fault
                     .lasts
                     .unwrap_or(plan.duration + plan.settle + plan.drain + RUN_GRACE);
                 let wanted = Wanted {
                     link: name,
-                    id,
-                    add,
-                    jitter,
-                    way,
+                    id: setup.fault_id(fault),
+                    fault: on_link,
                     lasts,
                     seed: plan.seed,
                 };
-                Latency::arm(wanted, proxy).await.map(Armed::Latency)
+                OnLink::arm(wanted, proxy).await.map(Armed::OnLink)
+            }
+            FaultKind::Cut(cut) => {
+                let (name, proxy) = setup.carrier(cut.link)?;
+                let id = setup.fault_id(fault);
+                Cutting::arm(&cut, name, id, plan.seed, proxy)
+                    .await
+                    .map(Armed::Cut)
             }
         }
     }
@@ -70,7 +68,8 @@ impl Armed {
     fn undo(&self) -> Undo {
         match self {
             Armed::Kill(kill) => Undo::StartComponent(kill.undo()),
-            Armed::Latency(latency) => Undo::RemoveLatency(latency.undo()),
+            Armed::OnLink(fault) => Undo::RemoveFault(fault.undo()),
+            Armed::Cut(cut) => Undo::AfterCut(cut.undo()),
             Armed::Operate { undo, .. } => Undo::Operate(undo.clone()),
         }
     }
@@ -79,7 +78,8 @@ impl Armed {
     async fn inject(&self) -> Result<Option<String>, String> {
         match self {
             Armed::Kill(kill) => kill.inject().map(|()| None),
-            Armed::Latency(latency) => latency.inject().await.map(|()| None),
+            Armed::OnLink(fault) => fault.inject().await.map(|()| None),
+            Armed::Cut(cut) => cut.inject().await.map(Some),
             Armed::Operate { operate, .. } => operate.inject().await.map(Some),
         }
     }
@@ -87,8 +87,10 @@ impl Armed {
     async fn observe(&self) -> Result<String, String> {
         match self {
             Armed::Kill(kill) => kill.observe().await,
-            Armed::Latency(latency) => latency.observe().await,
-            Armed::Operate { .. } => Err("its answer is all that can be observed".to_owned()),
+            Armed::OnLink(fault) => fault.observe().await,
+            Armed::Operate { .. } | Armed::Cut(_) => {
+                Err("its answer is all that can be observed".to_owned())
+            }
         }
     }
 }
@@ -161,6 +163,20 @@ pub(super) async fn trigger_life(
 }
 
 impl Setup {
+    /// The link in this row, by its name, and the proxy that carries it.
+    fn carrier(&self, link: usize) -> Result<(&str, &ProxyClient), String> {
+        let name = &self.plan.target.links[link].name;
+        let proxy = self.links.client(link);
+        proxy
+            .map(|proxy| (name.as_str(), proxy))
+            .ok_or_else(|| format!("link `{name}` is not carried"))
+    }
+
+    /// How a proxy knows a fault: another run may have one of the same name on the same link.
+    fn fault_id(&self, fault: &Fault) -> String {
+        format!("{}-{}", self.journal.run_id(), fault.name)
+    }
+
     /// Waits for a time of the profile; false if the run stops before.
     async fn reaches(&self, at: Duration, stopped: &mut watch::Receiver<bool>) -> bool {
         tokio::select! {

@@ -9,12 +9,13 @@
 //! 3. Against `kill -9`: a latency carries its own deadline inside the proxy, and a [`watchdog`] heals the rest.
 //! 4. [`heal`] undoes anything from the journal alone, twice without harm.
 
+pub mod cut;
 pub mod faults;
 pub mod heal;
 pub mod journal;
 pub mod kill;
-pub mod latency;
 mod life;
+pub mod link_fault;
 pub mod links;
 pub mod operate;
 pub mod process;

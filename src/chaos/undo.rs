@@ -2,8 +2,9 @@
 //!
 //! The same code serves the run that broke something and the process that heals after it: both know nothing but the data here.
 
+use super::cut::AfterCut;
 use super::kill::StartComponent;
-use super::latency::RemoveLatency;
+use super::link_fault::RemoveFault;
 use super::operate::UndoOperation;
 use crate::net::state::StateDirectory;
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,8 @@ const SHOWS_WITHIN: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Undo {
-    RemoveLatency(RemoveLatency),
+    RemoveFault(RemoveFault),
+    AfterCut(AfterCut),
     StartComponent(StartComponent),
     Operate(UndoOperation),
 }
@@ -46,7 +48,8 @@ impl fmt::Display for Undo {
     /// What will be done.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Undo::RemoveLatency(undo) => undo.fmt(formatter),
+            Undo::RemoveFault(undo) => undo.fmt(formatter),
+            Undo::AfterCut(undo) => undo.fmt(formatter),
             Undo::StartComponent(undo) => undo.fmt(formatter),
             Undo::Operate(undo) => undo.fmt(formatter),
         }
@@ -93,7 +96,8 @@ impl Undo {
             return Ok(how);
         }
         let how = match self {
-            Undo::RemoveLatency(undo) => undo.perform(state).await?,
+            Undo::RemoveFault(undo) => undo.perform(state).await?,
+            Undo::AfterCut(undo) => undo.to_string(),
             Undo::StartComponent(undo) => undo.perform().await?,
             Undo::Operate(undo) => undo.perform().await?,
         };
@@ -111,7 +115,8 @@ impl Undo {
 
     async fn standing(&self, state: &StateDirectory, performed: bool) -> Result<Standing, String> {
         match self {
-            Undo::RemoveLatency(undo) => undo.standing(state).await,
+            Undo::RemoveFault(undo) => undo.standing(state).await,
+            Undo::AfterCut(undo) => Ok(undo.standing()),
             Undo::StartComponent(undo) => undo.standing().await,
             Undo::Operate(undo) => Ok(undo.standing(performed)),
         }

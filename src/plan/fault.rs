@@ -1,9 +1,9 @@
 //! What happens during the run: triggers that the agents or the target do, faults that the tool breaks.
 
+pub use super::link_fault::{Cut, CutBy, Link, LinkEffect, LinkFault, Way};
 use super::target::Request;
 use super::template::{JsonTemplate, Template};
 use super::wave::{self, Renew, Wave};
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Something the agents do, or the target is asked to do.
@@ -114,27 +114,12 @@ pub struct Fault {
 pub enum FaultKind {
     /// SIGKILL to the process of a component; row in `Target::components`.
     Kill { component: usize },
-    /// Delay on a link; row in `Target::links`.
-    Latency {
-        link: usize,
-        add: Duration,
-        jitter: Duration,
-        way: Way,
-    },
+    /// Something on a link.
+    Link(LinkFault),
+    /// The end of connections of a link, at once.
+    Cut(Cut),
     /// An operation of the target used as a fault; row in `Target::operations`; it must have an undo.
     Operate { operation: usize },
-}
-
-/// Which way of a link is delayed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Way {
-    /// From the client to the target's side.
-    Requests,
-    /// From the target's side back to the client.
-    Answers,
-    /// Each way by the whole amount.
-    Both,
 }
 
 /// A named thing that the target lets us ask for.
@@ -155,16 +140,6 @@ pub struct Component {
     pub undo: usize,
     /// Where it listens, `host:port`, if the file says so: the port's state proves a kill.
     pub port: Option<Template>,
-}
-
-/// A named connection path through the fault proxy.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Link {
-    pub name: String,
-    /// `host:port`
-    pub listen: Template,
-    /// `host:port`
-    pub to: Template,
 }
 
 impl OperationSpec {
@@ -188,12 +163,5 @@ impl Component {
     pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
         each(&mut self.pid_file);
         self.port.iter_mut().for_each(each);
-    }
-}
-
-impl Link {
-    pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
-        each(&mut self.listen);
-        each(&mut self.to);
     }
 }

@@ -1,7 +1,7 @@
 //! What a trigger or a fault does, in a few words.
 
 use super::Plan;
-use super::fault::{FaultKind, How, TriggerKind, Way};
+use super::fault::{FaultKind, How, TriggerKind};
 use super::wave::{Jitter, OldSessions, Wave};
 use crate::event::MarkId;
 use std::time::Duration;
@@ -69,25 +69,14 @@ impl Plan {
                     .map_or("?", |row| &row.name);
                 format!("kill {component}")
             }
-            FaultKind::Latency {
-                link,
-                add,
-                jitter,
-                way,
-            } => {
-                let link = self.target.links.get(*link).map_or("?", |row| &row.name);
-                let jitter = match jitter.is_zero() {
-                    true => String::new(),
-                    false => format!(" ± {} ms", jitter.as_millis()),
-                };
-                format!(
-                    "latency on {link}: {} ms{jitter} on {}",
-                    add.as_millis(),
-                    way_text(*way)
-                )
-            }
+            FaultKind::Link(fault) => fault.text(self.link_name(fault.link)),
+            FaultKind::Cut(cut) => cut.text(self.link_name(cut.link)),
             FaultKind::Operate { operation } => self.operation_text(*operation),
         }
+    }
+
+    fn link_name(&self, row: usize) -> &str {
+        self.target.links.get(row).map_or("?", |link| &link.name)
     }
 
     fn operation_text(&self, row: usize) -> String {
@@ -101,14 +90,6 @@ fn how(how: How) -> &'static str {
         How::Disconnect => "disconnect",
         How::Close => "close",
         How::Reset => "reset",
-    }
-}
-
-fn way_text(way: Way) -> &'static str {
-    match way {
-        Way::Requests => "requests",
-        Way::Answers => "answers",
-        Way::Both => "both ways",
     }
 }
 

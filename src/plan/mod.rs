@@ -13,6 +13,7 @@ mod happening;
 pub mod identity;
 pub mod journey;
 pub mod json_path;
+pub mod link_fault;
 pub mod operation;
 pub mod outlook;
 pub mod places;

@@ -60,3 +60,21 @@ pub fn count(count: u64) -> String {
 pub fn rate(per_second: f64) -> String {
     format!("{}/s", (per_second * 100.0).round() / 100.0)
 }
+
+/// `64 B`, `10 kB`, `1.5 MB`: a kB is 1000 bytes.
+#[must_use]
+pub fn bytes(bytes: u64) -> String {
+    for (unit, size) in [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)] {
+        let amount = bytes as f64 / size;
+        if amount >= 1.0 {
+            return format!("{} {unit}", (amount * 100.0).round() / 100.0);
+        }
+    }
+    format!("{bytes} B")
+}
+
+/// A share of 0 to 1 as `38%`.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    format!("{}%", (share * 1000.0).round() / 10.0)
+}

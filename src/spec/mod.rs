@@ -12,6 +12,7 @@ mod find;
 mod fleet;
 mod grammar;
 mod journey;
+mod link_fault;
 mod load;
 mod log;
 mod places;

@@ -157,6 +157,18 @@ impl<'a> At<'a> {
         self.unit(units::rate(self.raw("a rate such as `20/s`")?))
     }
 
+    /// Bytes.
+    pub fn size(&self) -> Option<u64> {
+        self.unit(units::size(self.raw("a size such as `10kB`")?))
+    }
+
+    /// Bytes per second.
+    pub fn byte_rate(&self) -> Option<u64> {
+        self.unit(units::byte_rate(
+            self.raw("a rate of bytes such as `100kB/s`")?,
+        ))
+    }
+
     pub fn share(&self) -> Option<f64> {
         self.unit(units::share(self.raw("a share such as `38%`")?))
     }

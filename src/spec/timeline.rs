@@ -1,12 +1,11 @@
 //! What happens when: the triggers of a profile, the faults of an experiment.
 
 use super::journey::row_of;
+use super::link_fault;
 use super::reader::At;
 use super::target::Names;
 use super::wave;
-use crate::plan::fault::{
-    Disconnect, Fault, FaultKind, How, OperationSpec, Trigger, TriggerKind, Way,
-};
+use crate::plan::fault::{Disconnect, Fault, FaultKind, How, OperationSpec, Trigger, TriggerKind};
 use crate::plan::quantity;
 use crate::plan::target::Target;
 use std::time::Duration;
@@ -16,22 +15,7 @@ pub(super) const HOW: [(&str, How); 3] = [
     ("close", How::Close),
     ("reset", How::Reset),
 ];
-const WAYS: [(&str, Way); 3] = [
-    ("requests", Way::Requests),
-    ("answers", Way::Answers),
-    ("both", Way::Both),
-];
-const LATER_FAULTS: [&str; 9] = [
-    "pause",
-    "cut",
-    "black_hole",
-    "bandwidth",
-    "loss",
-    "slow_close",
-    "limit",
-    "cpu",
-    "memory",
-];
+const LATER_FAULTS: [&str; 4] = ["pause", "loss", "cpu", "memory"];
 
 /// What triggers and faults refer to.
 pub(super) struct Stage<'a> {
@@ -143,25 +127,41 @@ fn operation(at: &At<'_>, stage: &Stage<'_>) -> Option<usize> {
 /// One entry of `faults:`.
 pub(super) fn fault(name: &str, at: &At<'_>, stage: &Stage<'_>) -> Option<Fault> {
     let mut fields = at.fields()?;
-    let form = fields.one_of(&["kill", "latency", "operate"]);
+    let forms: Vec<&'static str> = ["kill", "operate"]
+        .into_iter()
+        .chain(link_fault::FORMS)
+        .collect();
+    let form = fields.one_of(&forms);
     let moment = fields.need("at").and_then(|at| moment(&at, stage));
     let lasts = fields.get("for").map(|at| at.time());
     fields.finish(&LATER_FAULTS);
-    let (kind, at) = form?;
+    let (kind, form) = form?;
     let kind = match kind {
-        "kill" => kill(&at, stage.names),
-        "latency" => latency(&at, stage.names),
-        _ => operate(&at, stage),
+        "kill" => kill(&form, stage.names),
+        "operate" => operate(&form, stage),
+        kind => link_fault::fault(kind, &form, stage.names),
     };
     let lasts = match lasts {
         Some(lasts) => Some(lasts?),
         None => None,
     };
+    let kind = kind?;
+    let lasts = match (&kind, lasts) {
+        (FaultKind::Cut(_), Some(_)) => {
+            at.find(&["for"]).wrong_key(
+                "a cut is over when the connections are",
+                "leave `for` out; `within` spreads it over a time",
+            );
+            return None;
+        }
+        (FaultKind::Cut(cut), None) => Some(cut.within),
+        (_, lasts) => lasts,
+    };
     Some(Fault {
         name: name.to_owned(),
         at: moment?,
         lasts,
-        kind: kind?,
+        kind,
     })
 }
 
@@ -181,32 +181,6 @@ fn kill(at: &At<'_>, names: &Names) -> Option<FaultKind> {
     fields.finish(&["share"]);
     Some(FaultKind::Kill {
         component: component?,
-    })
-}
-
-fn latency(at: &At<'_>, names: &Names) -> Option<FaultKind> {
-    let mut fields = at.fields()?;
-    let link = fields
-        .need("link")
-        .and_then(|at| row_of(&at, &names.links, "link", "links"));
-    let add = fields.need("add").and_then(|at| at.time());
-    let jitter = fields
-        .get("jitter")
-        .and_then(|at| at.duration())
-        .unwrap_or_default();
-    if add.is_some_and(|add| jitter > add) {
-        fields
-            .at()
-            .find(&["jitter"])
-            .wrong("`jitter` is more than `add`", "no delay can be negative");
-    }
-    let way = fields.need("to").and_then(|at| at.word(&WAYS));
-    fields.finish(&["share"]);
-    Some(FaultKind::Latency {
-        link: link?,
-        add: add?,
-        jitter,
-        way: way?,
     })
 }
 

@@ -147,6 +147,34 @@ pub(super) fn rate(text: &str) -> Result<f64, Wrong> {
     Ok(per_second)
 }
 
+/// `64B`, `10kB`, `1.5MB`, `1GB`, in bytes: a kB is 1000 bytes.
+pub(super) fn size(text: &str) -> Result<u64, Wrong> {
+    let example = "write a size: `64B`, `10kB` or `1MB`";
+    let (amount, unit) = split_number(text);
+    common_slips(text, amount, "size", example)?;
+    let number = number(amount, example)?;
+    let factor = match unit {
+        "B" => 1.0,
+        "kB" | "KB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        _ => {
+            let message = format!("`{text}` is not a size");
+            return Err(Wrong::new(message, example));
+        }
+    };
+    Ok((number.value() * factor).round() as u64)
+}
+
+/// `100kB/s`, in bytes per second.
+pub(super) fn byte_rate(text: &str) -> Result<u64, Wrong> {
+    let example = "write a size per second: `100kB/s`";
+    match text.strip_suffix("/s") {
+        Some(size) => self::size(size).map_err(|wrong| Wrong::new(wrong.message, example)),
+        None => Err(Wrong::new(format!("`{text}` is no rate of bytes"), example)),
+    }
+}
+
 /// `38%`, `0.5%`: 0 to 1.
 pub(super) fn share(text: &str) -> Result<f64, Wrong> {
     let example = "write a share as a percentage: `38%`";

@@ -2,6 +2,7 @@
 
 mod cuts;
 mod death;
+mod effects;
 mod healing;
 mod journal;
 mod lab;

@@ -3,11 +3,12 @@
 //! An idle connection holds no buffer: bytes are read into the thread's scratch space and kept only if they can't leave at once.
 //! A peer that doesn't read stops the reading from the other side, and nothing else: the chain is changed without asking here.
 
-use super::chain::{Chain, CutBy, Direction};
+use super::chain::{Chain, Direction};
 use super::counters::Counters;
 use super::pipeline::{Fate, Pipeline};
 use super::queue::End;
 use super::sniff;
+use crate::plan::fault::CutBy;
 use bytes::Bytes;
 use socket2::SockRef;
 use std::cell::RefCell;

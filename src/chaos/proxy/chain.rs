@@ -2,6 +2,7 @@
 //! share it, those that stand as well as new ones.
 
 use super::toxics::{Draws, Kind};
+use crate::plan::fault::{CutBy, Way};
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -47,18 +48,6 @@ pub struct Cut {
     pub by: CutBy,
     /// Number of the connection and when it ends, sorted by number.
     pub victims: Vec<(u64, Instant)>,
-}
-
-/// How a connection is cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CutBy {
-    /// RST to both sides.
-    Reset,
-    /// FIN to both sides.
-    Close,
-    /// MQTT 5: DISCONNECT with this reason code to the client, then FIN; other connections get FIN alone.
-    Disconnect(u8),
 }
 
 impl Chain {
@@ -114,7 +103,7 @@ impl Chain {
             .min_by_key(|(at, _)| *at)
     }
 
-    /// Whether a new connection of this number is refused; `None` if every one is.
+    /// Whether a new connection of this number is refused.
     #[must_use]
     pub fn refuses(&self, connection: u64) -> bool {
         self.refusals().any(|toxic| toxic.acts_on(connection))
@@ -134,10 +123,13 @@ impl Chain {
 }
 
 impl Toxic {
-    /// Whether it acts on this connection at all: a pure draw, so it stays as it is for as long as the connection lives.
+    /// Whether it acts on this connection at all: a pure draw, so it stays as it is for as long as the connection lives. It acts on
+    /// every canary, whose number is 0.
     #[must_use]
     pub fn acts_on(&self, connection: u64) -> bool {
-        self.toxicity >= 1.0 || self.draws(connection).dice(0).fraction() < self.toxicity
+        self.toxicity >= 1.0
+            || connection == 0
+            || self.draws(connection).dice(0).fraction() < self.toxicity
     }
 
     /// Where its draws on a connection come from.
@@ -176,9 +168,8 @@ impl Ways {
     }
 }
 
-impl From<crate::plan::fault::Way> for Ways {
-    fn from(way: crate::plan::fault::Way) -> Ways {
-        use crate::plan::fault::Way;
+impl From<Way> for Ways {
+    fn from(way: Way) -> Ways {
         match way {
             Way::Requests => Ways::only(Direction::ToTarget),
             Way::Answers => Ways::only(Direction::ToClient),

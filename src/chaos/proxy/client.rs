@@ -1,7 +1,8 @@
 //! Speaks to the control port of a proxy, and finds the proxies that are running.
 
 use super::wire::{
-    CanaryReading, CutAnswer, CutConnections, LinkState, PREFIX, Registration, Removed, SetFault,
+    CanaryEnd, CanaryOrder, CanaryReading, CutAnswer, CutConnections, LinkState, PREFIX,
+    Registration, Removed, SetFault,
 };
 use crate::chaos::process::Identity;
 use crate::event::Outcome;
@@ -152,16 +153,35 @@ impl ProxyClient {
         Ok(removed.removed)
     }
 
+    /// Sends a canary through the link's chain.
+    ///
+    /// # Errors
+    /// If the proxy does not answer; a canary that doesn't come back is a reading like another.
+    pub async fn fly(&self, link: &str, order: &CanaryOrder) -> Result<CanaryReading, ClientError> {
+        let path = format!("/links/{}/canary", segment(link));
+        let limit = Duration::from_millis(order.limit_ms) + TIMEOUT;
+        self.ask(reqwest::Method::POST, &path, Some(order), limit)
+            .await
+    }
+
     /// One round trip of a byte through the link's chain, which takes as long as its faults make it, at most `limit`.
     ///
     /// # Errors
     /// If it does not come back within `limit`.
     pub async fn canary(&self, link: &str, limit: Duration) -> Result<Duration, ClientError> {
-        let path = format!("/links/{}/canary", segment(link));
-        let reading: CanaryReading = self
-            .ask::<(), _>(reqwest::Method::POST, &path, None, limit)
-            .await?;
-        Ok(Duration::from_micros(reading.round_trip_us))
+        let order = CanaryOrder {
+            bytes: 1,
+            close: false,
+            limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
+        };
+        let reading = self.fly(link, &order).await?;
+        match reading.end {
+            CanaryEnd::Open => Ok(Duration::from_micros(reading.round_trip_us)),
+            CanaryEnd::Silent => Err(self.failed(link, format!("no canary back within {limit:?}"))),
+            CanaryEnd::Finished | CanaryEnd::Reset => {
+                Err(self.failed(link, "the canary's connection ended".to_owned()))
+            }
+        }
     }
 
     /// Asks it to end, with every connection that it carries. Whether it has ended is for the caller to look: it may be gone

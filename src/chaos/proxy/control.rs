@@ -3,7 +3,9 @@
 use super::chain::Toxic;
 use super::link::Link;
 use super::links::Links;
-use super::wire::{CanaryReading, CutAnswer, CutConnections, LinkState, PREFIX, Removed, SetFault};
+use super::wire::{
+    CanaryOrder, CanaryReading, CutAnswer, CutConnections, LinkState, PREFIX, Removed, SetFault,
+};
 use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
@@ -16,8 +18,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A canary that takes longer than any sensible latency has failed.
-const CANARY_TIMEOUT: Duration = Duration::from_secs(60);
+/// A canary that takes longer than any sensible fault makes it has failed.
+const LONGEST_CANARY_MS: u64 = 60_000;
 
 /// What the control port acts on.
 pub(super) struct Control {
@@ -105,18 +107,15 @@ async fn cut(
 async fn canary(
     State(control): State<Arc<Control>>,
     Path(link): Path<String>,
+    Json(order): Json<CanaryOrder>,
 ) -> Result<Json<CanaryReading>, Refusal> {
-    let reading =
-        tokio::time::timeout(CANARY_TIMEOUT, control.link(&link)?.canary(control.echo)).await;
-    match reading {
-        Ok(Ok(time)) => Ok(Json(CanaryReading {
-            round_trip_us: u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
-        })),
-        Ok(Err(error)) => Err((StatusCode::BAD_GATEWAY, error.to_string())),
-        Err(_) => Err((
-            StatusCode::GATEWAY_TIMEOUT,
-            format!("no answer within {CANARY_TIMEOUT:?}"),
-        )),
+    let order = CanaryOrder {
+        limit_ms: order.limit_ms.min(LONGEST_CANARY_MS),
+        ..order
+    };
+    match control.link(&link)?.canary(control.echo, &order).await {
+        Ok(reading) => Ok(Json(reading)),
+        Err(error) => Err((StatusCode::BAD_GATEWAY, error.to_string())),
     }
 }
 

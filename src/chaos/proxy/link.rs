@@ -1,10 +1,11 @@
 //! One link: listens, connects to its target for each client, counts. It can be switched off and on again, and be pointed elsewhere.
 
 use super::carry::Connection;
-use super::chain::{Chain, Cut, CutBy, Direction, Toxic};
+use super::chain::{Chain, Cut, Direction, Toxic};
 use super::counters::{Counters, Open};
-use super::wire::{FaultState, LinkAddress, LinkState};
+use super::wire::{CanaryOrder, CanaryReading, FaultState, LinkAddress, LinkState};
 use crate::dice::Dice;
+use crate::plan::fault::CutBy;
 use nix::sys::socket::{Backlog, listen};
 use socket2::SockRef;
 use std::collections::BTreeSet;
@@ -245,19 +246,25 @@ impl Link {
         .await;
     }
 
-    /// One round trip through this link's chain, by a connection of our own to `echo`; counted nowhere.
-    pub(super) async fn canary(&self, echo: SocketAddr) -> io::Result<Duration> {
+    /// Sends a canary through this link's chain, by a connection of our own to `echo`; counted nowhere.
+    pub(super) async fn canary(
+        &self,
+        echo: SocketAddr,
+        order: &CanaryOrder,
+    ) -> io::Result<CanaryReading> {
         let door = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
         let (outside, inside) = tokio::join!(TcpStream::connect(door.local_addr()?), door.accept());
         let (outside, (inside, _)) = (outside?, inside?);
         outside.set_nodelay(true)?;
         let target = TcpStream::connect(echo).await?;
+        let stop = CancellationToken::new();
         // Number 0 is no real connection's.
-        let carried = self.carry(inside, target, 0, CancellationToken::new(), Arc::default());
-        tokio::select! {
-            reading = super::canary::round_trip(outside) => reading,
-            () = carried => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the canary's connection ended")),
-        }
+        let carried = self.carry(inside, target, 0, stop, Arc::default());
+        let mut flight = std::pin::pin!(super::canary::fly(outside, order));
+        Ok(tokio::select! {
+            reading = &mut flight => reading,
+            () = carried => flight.await,
+        })
     }
 
     /// Sets a toxic, for existing and new connections.

@@ -1,8 +1,7 @@
 //! What goes over the proxy's control port, as data. Times carry their unit in the name.
 
-use super::chain::CutBy;
 use super::toxics::Kind;
-use crate::plan::fault::Way;
+use crate::plan::fault::{CutBy, Way};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -105,8 +104,36 @@ pub struct Removed {
     pub removed: bool,
 }
 
-/// One round trip of a byte through a link's chain.
+/// What a canary sends through a link's chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CanaryOrder {
+    pub bytes: u64,
+    /// Whether it ends its side, and waits for the end of the other.
+    pub close: bool,
+    /// How long it waits.
+    pub limit_ms: u64,
+}
+
+/// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CanaryReading {
+    /// Until everything was back, the connection had ended, or the limit was over.
     pub round_trip_us: u64,
+    pub back_bytes: u64,
+    pub end: CanaryEnd,
+}
+
+/// How a canary's flight ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CanaryEnd {
+    /// Everything came back, and the connection goes on.
+    Open,
+    /// By FIN.
+    Finished,
+    /// By RST.
+    Reset,
+    /// Not within the limit.
+    Silent,
 }

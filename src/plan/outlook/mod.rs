@@ -448,12 +448,8 @@ pub fn undo_of(plan: &Plan, fault: &FaultKind) -> String {
                 operation.request.url
             )
         }
-        FaultKind::Latency { link, .. } => {
-            format!(
-                "the delay is taken off {}; what is on the way still arrives",
-                target.links[*link].name
-            )
-        }
+        FaultKind::Link(fault) => fault.end_text(&target.links[fault.link].name),
+        FaultKind::Cut(_) => "none needed: who lost a connection comes back by itself".to_owned(),
         FaultKind::Operate { operation } => match &target.operations[*operation].undo {
             Some(undo) => format!("{} {}", undo.method.name(), undo.url),
             None => "none".to_owned(),

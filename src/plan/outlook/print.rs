@@ -1,7 +1,7 @@
 //! The outlook as `rushhour check` prints it.
 
 use super::{Arriving, MarkRoom, Outlook, Phase, undo_of};
-use crate::plan::fault::{Disconnect, FaultKind, How, TriggerKind, Way};
+use crate::plan::fault::{Disconnect, FaultKind, How, TriggerKind};
 use crate::plan::quantity::{count, duration, moment, rate};
 use crate::plan::target::LabTls;
 use crate::plan::wave::{Jitter, OldSessions, Renew, Wave};
@@ -259,25 +259,8 @@ impl Outlook<'_> {
             FaultKind::Kill { component } => {
                 format!("kill {}", plan.target.components[*component].name)
             }
-            FaultKind::Latency {
-                link,
-                add,
-                jitter,
-                way,
-            } => {
-                let way = match way {
-                    Way::Requests => "requests",
-                    Way::Answers => "answers",
-                    Way::Both => "requests and answers",
-                };
-                let link = &plan.target.links[*link].name;
-                let jitter = if jitter.is_zero() {
-                    String::new()
-                } else {
-                    format!(" ± {}", duration(*jitter))
-                };
-                format!("{way} on {link} take {}{jitter} longer", duration(*add))
-            }
+            FaultKind::Link(fault) => fault.text(&plan.target.links[fault.link].name),
+            FaultKind::Cut(cut) => return cut.text(&plan.target.links[cut.link].name),
             FaultKind::Operate { operation } => self.operate(*operation),
         };
         match fault.lasts {

@@ -1,10 +1,9 @@
 //! Connections that are cut, and new ones that are refused, by the proxy's own requests.
 
 use super::stage::{Carried, LIMIT, echo, round_trip};
-use rushhour::chaos::proxy::chain::CutBy;
 use rushhour::chaos::proxy::toxics::Kind;
 use rushhour::chaos::proxy::wire::{CutConnections, SetFault};
-use rushhour::plan::fault::Way;
+use rushhour::plan::fault::{CutBy, Way};
 use std::io::ErrorKind;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -11,7 +11,7 @@ use rushhour::chaos::proxy::client::{ProxyClient, running};
 use rushhour::event::Offset;
 use rushhour::net::clock::Clock;
 use rushhour::net::state::StateDirectory;
-use rushhour::plan::fault::{Fault, FaultKind, Way};
+use rushhour::plan::fault::{Fault, FaultKind, LinkEffect, LinkFault, Way};
 use rushhour::plan::target::Method;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -35,12 +35,15 @@ async fn victim() {
         lasts: None,
         kind,
     };
-    let slow = FaultKind::Latency {
+    let slow = FaultKind::Link(LinkFault {
         link: 0,
-        add: Duration::from_millis(300),
-        jitter: Duration::ZERO,
+        share: 1.0,
         way: Way::Answers,
-    };
+        effect: LinkEffect::Latency {
+            add: Duration::from_millis(300),
+            jitter: Duration::ZERO,
+        },
+    });
     let faults = vec![
         fault("kill", FaultKind::Kill { component: 0 }),
         fault("slow", slow),

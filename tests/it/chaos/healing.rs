@@ -3,7 +3,7 @@
 use super::stage::{Carried, PROGRAM, Stage, State, echo, heal, round_trip, stage, state, until};
 use rushhour::chaos::journal::{Entry, Journal, open_all};
 use rushhour::chaos::kill::StartComponent;
-use rushhour::chaos::latency::RemoveLatency;
+use rushhour::chaos::link_fault::RemoveFault;
 use rushhour::chaos::process::{Pinned, of_pid_file};
 use rushhour::chaos::proxy::toxics::{Kind, Latency};
 use rushhour::chaos::proxy::wire::SetFault;
@@ -73,7 +73,7 @@ async fn heals_a_latency_and_ends_the_proxy_when_nobody_needs_it() {
     let carried = Carried::to(echo().await).await;
     let mut stream = TcpStream::connect(carried.address).await.unwrap();
     let journal = Journal::create(&carried.state.directory, "dead").unwrap();
-    let undo = RemoveLatency {
+    let undo = RemoveFault {
         link: "db".to_owned(),
         id: "dead-slow".to_owned(),
         proxy: carried.proxy.registration().process.clone(),
@@ -81,7 +81,7 @@ async fn heals_a_latency_and_ends_the_proxy_when_nobody_needs_it() {
     };
     let entry = Entry::Armed {
         fault: "slow".to_owned(),
-        undo: Box::new(Undo::RemoveLatency(undo)),
+        undo: Box::new(Undo::RemoveFault(undo)),
         ends_at_ms: None,
     };
     journal.append(entry).unwrap();
@@ -123,7 +123,7 @@ async fn heals_a_latency_and_ends_the_proxy_when_nobody_needs_it() {
 async fn a_proxy_that_has_ended_took_its_faults_along() {
     let carried = Carried::to(echo().await).await;
     let proxy = carried.proxy.registration().process.clone();
-    let undo = Undo::RemoveLatency(RemoveLatency {
+    let undo = Undo::RemoveFault(RemoveFault {
         link: "db".to_owned(),
         id: "gone".to_owned(),
         proxy: proxy.clone(),

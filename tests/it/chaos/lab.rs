@@ -4,7 +4,9 @@ use super::life::{plan, run};
 use super::stage::{EndsWithTest, LIMIT, program, request, state, until};
 use rushhour::chaos::links::Links;
 use rushhour::plan::Target;
-use rushhour::plan::fault::{Component, Fault, FaultKind, Link, OperationSpec, Way};
+use rushhour::plan::fault::{
+    Component, Fault, FaultKind, Link, LinkEffect, LinkFault, OperationSpec, Way,
+};
 use rushhour::plan::target::Method;
 use rushhour::plan::template::Template;
 use std::io::BufRead;
@@ -94,12 +96,15 @@ async fn both_faults_bite_the_lab_and_leave_it_as_it_was() {
         lasts: Some(Duration::from_millis(500)),
         kind,
     };
-    let slow = FaultKind::Latency {
+    let slow = FaultKind::Link(LinkFault {
         link: 0,
-        add: Duration::from_millis(50),
-        jitter: Duration::from_millis(10),
+        share: 1.0,
         way: Way::Answers,
-    };
+        effect: LinkEffect::Latency {
+            add: Duration::from_millis(50),
+            jitter: Duration::from_millis(10),
+        },
+    });
     let faults = vec![
         fault("kill", FaultKind::Kill { component: 0 }),
         fault("slow", slow),

@@ -7,7 +7,7 @@ use rushhour::chaos::links::Links;
 use rushhour::chaos::process::Pinned;
 use rushhour::event::{Event, MarkPhase, Offset, Sink};
 use rushhour::net::clock::Clock;
-use rushhour::plan::fault::{Fault, FaultKind, Trigger, TriggerKind, Way};
+use rushhour::plan::fault::{Fault, FaultKind, LinkEffect, LinkFault, Trigger, TriggerKind, Way};
 use rushhour::plan::template::Template;
 use rushhour::plan::{Plan, Target};
 use std::path::Path;
@@ -90,7 +90,7 @@ async fn no_links(state: &State) -> Links {
 }
 
 impl Run {
-    async fn hears(&self, what: &str, is: impl Fn(&MarkPhase) -> bool) {
+    pub async fn hears(&self, what: &str, is: impl Fn(&MarkPhase) -> bool) {
         until(what, || async { self.told.lock().unwrap().iter().any(&is) }).await;
     }
 
@@ -181,12 +181,15 @@ async fn what_runs_again_by_itself_is_not_started_twice() {
 async fn a_latency_is_seen_and_ends_with_the_run() {
     let mut carried = Carried::to(echo().await).await;
     let add = Duration::from_millis(80);
-    let kind = FaultKind::Latency {
+    let kind = FaultKind::Link(LinkFault {
         link: 0,
-        add,
-        jitter: Duration::ZERO,
+        share: 1.0,
         way: Way::Answers,
-    };
+        effect: LinkEffect::Latency {
+            add,
+            jitter: Duration::ZERO,
+        },
+    });
     let mut later = fault(kind.clone(), None);
     later.name = "never".to_owned();
     later.at = Duration::from_secs(3600);

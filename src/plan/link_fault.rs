@@ -1,0 +1,214 @@
+//! What can be broken on a link.
+
+use super::quantity::{bytes, duration, percent};
+use super::template::Template;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Duration;
+
+/// A named connection path through the fault proxy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Link {
+    pub name: String,
+    /// `host:port`
+    pub listen: Template,
+    /// `host:port`
+    pub to: Template,
+}
+
+/// A fault that stands on a link for a while. It acts on connections that exist and on new ones.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkFault {
+    /// Row in `Target::links`.
+    pub link: usize,
+    /// The share of the connections that it acts on, above 0 to 1; which ones is drawn from the seed.
+    pub share: f64,
+    pub way: Way,
+    pub effect: LinkEffect,
+}
+
+/// What it does to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkEffect {
+    /// Everything that is sent arrives later, by `add` ± up to `jitter`.
+    Latency { add: Duration, jitter: Duration },
+    /// So many bytes a second for each connection; zero holds everything until the fault ends.
+    Bandwidth { bytes_per_second: u64 },
+    /// The end of a connection arrives later.
+    SlowClose { by: Duration },
+    /// Bytes and ends are lost: each side is left half-open. At its end the connections are reset.
+    BlackHole,
+    /// Bytes are lost, and so long after the last ones the connection is closed.
+    Timeout { after: Duration },
+    /// Connections are reset so long after the fault reached them.
+    Reset { after: Duration },
+    /// Bytes arrive in pieces of `bytes` ± up to `vary`, with a pause between two.
+    Slice {
+        bytes: u64,
+        vary: u64,
+        pause: Duration,
+    },
+    /// A connection is closed after so many bytes.
+    Limit { bytes: u64 },
+    /// New connections are refused; those that stand go on.
+    Refuse,
+}
+
+/// The end of a share of the connections that a link carries at that moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cut {
+    /// Row in `Target::links`.
+    pub link: usize,
+    /// Above 0 to 1: exactly this share, rounded to whole connections; which ones is drawn from the seed.
+    pub share: f64,
+    /// Spread evenly over this time; zero means at once.
+    pub within: Duration,
+    pub by: CutBy,
+}
+
+/// How a connection is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CutBy {
+    /// RST to both sides.
+    Reset,
+    /// FIN to both sides.
+    Close,
+    /// MQTT 5: DISCONNECT with this reason code to the client, then FIN; other connections get FIN alone.
+    Disconnect(u8),
+}
+
+/// Which way of a link is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// From the client to the target's side.
+    Requests,
+    /// From the target's side back to the client.
+    Answers,
+    /// Each way by the whole amount.
+    Both,
+}
+
+impl Link {
+    pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
+        each(&mut self.listen);
+        each(&mut self.to);
+    }
+}
+
+impl LinkFault {
+    /// What it does, for people; `link` is the link's name.
+    #[must_use]
+    pub fn text(&self, link: &str) -> String {
+        let what = match self.effect {
+            LinkEffect::Latency { add, jitter } if jitter.is_zero() => {
+                format!("{} on {link} take {} longer", self.way, duration(add))
+            }
+            LinkEffect::Latency { add, jitter } => format!(
+                "{} on {link} take {} ± {} longer",
+                self.way,
+                duration(add),
+                duration(jitter)
+            ),
+            LinkEffect::Bandwidth { bytes_per_second } => format!(
+                "{} on {link} pass at {}/s a connection",
+                self.way,
+                bytes(bytes_per_second)
+            ),
+            LinkEffect::SlowClose { by } => {
+                format!(
+                    "ends of connections on {link} arrive {} later",
+                    duration(by)
+                )
+            }
+            LinkEffect::BlackHole => format!("{} on {link} are lost", self.way),
+            LinkEffect::Timeout { after } => format!(
+                "{} on {link} are lost, and connections closed {} after the last",
+                self.way,
+                duration(after)
+            ),
+            LinkEffect::Reset { after } if after.is_zero() => {
+                format!("connections on {link} are reset")
+            }
+            LinkEffect::Reset { after } => {
+                format!("connections on {link} are reset after {}", duration(after))
+            }
+            LinkEffect::Slice {
+                bytes: size,
+                vary,
+                pause,
+            } => format!(
+                "{} on {link} arrive in pieces of {} ± {}, {} apart",
+                self.way,
+                bytes(size),
+                bytes(vary),
+                duration(pause)
+            ),
+            LinkEffect::Limit { bytes: limit } => format!(
+                "connections on {link} are closed after {} of {}",
+                bytes(limit),
+                self.way
+            ),
+            LinkEffect::Refuse => format!("new connections on {link} are refused"),
+        };
+        if self.share < 1.0 {
+            format!("{what}, for {} of the connections", percent(self.share))
+        } else {
+            what
+        }
+    }
+
+    /// What its end means.
+    #[must_use]
+    pub fn end_text(&self, link: &str) -> String {
+        match self.effect {
+            LinkEffect::Latency { .. }
+            | LinkEffect::Slice { .. }
+            | LinkEffect::Bandwidth { .. } => {
+                format!("taken off {link}; what is on the way still arrives")
+            }
+            LinkEffect::BlackHole => {
+                format!("taken off {link}; connections that lost bytes are reset")
+            }
+            LinkEffect::Timeout { .. } => {
+                format!("taken off {link}; connections that lost bytes are closed")
+            }
+            LinkEffect::Refuse => format!("{link} takes connections again"),
+            LinkEffect::SlowClose { .. } | LinkEffect::Reset { .. } | LinkEffect::Limit { .. } => {
+                format!("taken off {link}; those who lost their connection come back by themselves")
+            }
+        }
+    }
+}
+
+impl Cut {
+    /// What it does, for people; `link` is the link's name.
+    #[must_use]
+    pub fn text(&self, link: &str) -> String {
+        let by = match self.by {
+            CutBy::Reset => "reset".to_owned(),
+            CutBy::Close => "closed".to_owned(),
+            CutBy::Disconnect(reason) => format!("ended by DISCONNECT 0x{reason:02X}"),
+        };
+        let within = if self.within.is_zero() {
+            "at once".to_owned()
+        } else {
+            format!("within {}", duration(self.within))
+        };
+        format!(
+            "{} of the connections on {link} are {by} {within}",
+            percent(self.share)
+        )
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Way::Requests => "requests",
+            Way::Answers => "answers",
+            Way::Both => "requests and answers",
+        })
+    }
+}
