@@ -390,6 +390,8 @@ pub enum Event {
         known: bool,
         at: Offset,
     },
+    /// A rider had to take an account that another one is using: there are too few.
+    AccountShared { operation: OperationId, at: Offset },
     /// At the end of the run: this action of `due` was still under way.
     Unfinished {
         operation: OperationId,

@@ -212,7 +212,10 @@ impl Agent for Issuer {
                 self.state = State::Done;
                 out.push(Action::Done);
             }
-            (State::AwaitingReply | State::AwaitingRetry, Input::Told(Order::Stop)) => {
+            (
+                State::AwaitingReply | State::AwaitingRetry,
+                Input::Told(Order::Leave | Order::Stop),
+            ) => {
                 self.attempts.unfinished(now, out);
                 self.state = State::Done;
                 out.push(Action::Done);

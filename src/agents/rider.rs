@@ -6,6 +6,7 @@
 //! candidate to try. Polls and further candidates are attempts that are meant and no retries. When the journey is over, also
 //! because it was told to leave, the requests of `always` follow.
 
+mod accounts;
 mod answers;
 mod config;
 mod doubt;
@@ -19,6 +20,7 @@ use super::attempt::Attempts;
 use super::{Action, Agent, Context, Input, Order, Reply, Timer};
 use crate::event::{Event, Offset, Outcome};
 use crate::plan::target::{Poll, Repeat, Request, StepAction};
+use accounts::Account;
 use answers::Read;
 use config::Asked;
 use doubt::{Doubt, Twice};
@@ -37,6 +39,8 @@ pub struct Rider {
     number: u64,
     /// Row of its place.
     place: usize,
+    /// From its due time to its end.
+    account: Option<Account>,
     due: Offset,
     started: Offset,
     state: State,
@@ -88,6 +92,7 @@ impl Rider {
         Rider {
             number,
             place: places.map_or(0, |places| places.chooser.place(number)),
+            account: None,
             due: Offset::ZERO,
             started: Offset::ZERO,
             state: State::New,
@@ -395,11 +400,14 @@ impl Rider {
                 self.stage = Stage::Closing(row);
                 self.ask(now, now, context, out);
             }
-            None => {
-                self.state = State::Done;
-                out.push(Action::Done);
-            }
+            None => self.done(out),
         }
+    }
+
+    fn done(&mut self, out: &mut Vec<Action>) {
+        self.state = State::Done;
+        self.give_account_back();
+        out.push(Action::Done);
     }
 
     /// Leaves off what is under way, and tells it.
@@ -448,6 +456,7 @@ impl Agent for Rider {
                     due,
                     at: now,
                 }));
+                self.take_account(now, out);
                 self.enter(0, due, now, context, out);
             }
             (State::Thinking { until }, Input::Timer(Timer::Wait)) => {
@@ -472,8 +481,7 @@ impl Agent for Rider {
             }
             (_, Input::Told(Order::Stop)) => {
                 self.leave_off(now, out);
-                self.state = State::Done;
-                out.push(Action::Done);
+                self.done(out);
             }
             _ => {}
         }

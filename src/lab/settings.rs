@@ -29,6 +29,9 @@ pub struct Settings {
     pub rebalance_share: u64,
     pub shard_cache_s: u64,
     pub dispatch_reconnect_ms: u64,
+    pub stations: u64,
+    pub accounts: u64,
+    pub unlock_ms: u64,
 }
 
 impl Default for Settings {
@@ -55,6 +58,9 @@ impl Default for Settings {
             rebalance_share: 30,
             shard_cache_s: 30,
             dispatch_reconnect_ms: 50,
+            stations: 40,
+            accounts: 1000,
+            unlock_ms: 300,
         }
     }
 }
@@ -193,6 +199,24 @@ const KNOWN: [Setting; 21] = [
         range: 0..=60_000,
         about: "time that a dispatch worker needs to reconnect to a shard after a stale dispatch",
         place: |all| &mut all.dispatch_reconnect_ms,
+    },
+    Setting {
+        name: "stations",
+        range: 1..=100_000,
+        about: "stations over which the bikes are spread",
+        place: |all| &mut all.stations,
+    },
+    Setting {
+        name: "accounts",
+        range: 0..=1_000_000,
+        about: "accounts with which riders can log in",
+        place: |all| &mut all.accounts,
+    },
+    Setting {
+        name: "unlock_ms",
+        range: 0..=600_000,
+        about: "time that a lock takes to open, from the answer to the trip's start",
+        place: |all| &mut all.unlock_ms,
     },
 ];
 

@@ -41,6 +41,8 @@ pub(super) struct Stop {
     pub at: Offset,
     /// Until when who is on the way may go on.
     pub by: Offset,
+    /// Until when who has been told to leave may go on.
+    pub last: Offset,
 }
 
 /// The arrivals of one group, one after the other.
@@ -86,17 +88,33 @@ impl Arrivals {
 pub(super) struct Lanes {
     clock: Clock,
     orders: watch::Sender<Orders>,
+    /// Cancelled when everybody is to leave.
+    leave: CancellationToken,
     cut: CancellationToken,
+    /// How long leaving may take.
+    grace: Duration,
     lanes: Vec<Lane>,
 }
 
 impl Lanes {
-    /// No lanes yet; they take their orders from [`Lanes::orders`] and share the cut.
+    /// No lanes yet; they take their orders from [`Lanes::orders`] and share the cut. Nobody takes time to leave.
     pub fn new(clock: Clock, cut: CancellationToken) -> Lanes {
+        Lanes::with_grace(clock, CancellationToken::new(), cut, Duration::ZERO)
+    }
+
+    /// The same where leaving may take so long; workers watch `leave`.
+    pub fn with_grace(
+        clock: Clock,
+        leave: CancellationToken,
+        cut: CancellationToken,
+        grace: Duration,
+    ) -> Lanes {
         Lanes {
             clock,
             orders: watch::Sender::default(),
+            leave,
             cut,
+            grace,
             lanes: Vec::new(),
         }
     }
@@ -124,16 +142,24 @@ impl Lanes {
         self.lanes.iter().map(Lane::in_flight).sum()
     }
 
-    /// Ends arrivals, lets who is on the way go on until `deadline`, then cuts everybody off. All is told when it returns.
+    /// Ends arrivals, lets who is on the way go on until `deadline`, tells everybody to leave, and cuts off who has not left when the
+    /// time for it is over. All is told when it returns.
     pub async fn stop(&mut self, deadline: Offset) {
-        let at = self.clock.now();
-        self.orders
-            .send_modify(|orders| orders.stop = Some(Stop { at, by: deadline }));
-        let by = self.clock.instant(deadline);
-        if tokio::time::timeout_at(by, self.ended()).await.is_err() {
-            self.cut.cancel();
-            self.ended().await;
+        let (at, last) = (self.clock.now(), deadline.after(self.grace));
+        let stop = Stop {
+            at,
+            by: deadline,
+            last,
+        };
+        self.orders.send_modify(|orders| orders.stop = Some(stop));
+        for (until, token) in [(deadline, self.leave.clone()), (last, self.cut.clone())] {
+            let until = self.clock.instant(until);
+            if tokio::time::timeout_at(until, self.ended()).await.is_ok() {
+                return;
+            }
+            token.cancel();
         }
+        self.ended().await;
     }
 
     async fn ended(&mut self) {
@@ -187,6 +213,7 @@ impl Lane {
             places,
             returned,
             resting: BinaryHeap::new(),
+            called: false,
             actions: Vec::new(),
         };
         Lane {
@@ -207,6 +234,8 @@ struct Work<A> {
     places: Arc<Places<A>>,
     returned: flume::Receiver<Resting<A>>,
     resting: BinaryHeap<Reverse<Resting<A>>>,
+    /// Whether those who rest have been called since the stop.
+    called: bool,
     actions: Vec<Action>,
 }
 
@@ -225,19 +254,19 @@ impl<A: Agent + Send + 'static> Work<A> {
                 biased;
                 () = cut.cancelled() => break,
                 changed = self.setup.orders.changed(), if !orders_end => orders_end = changed.is_err(),
-                returned = self.returned.recv_async() => self.resting.extend(returned.ok().map(Reverse)),
-                () = self.places.emptied(), if orders.stop.is_some() => {}
+                returned = self.returned.recv_async() => self.rest(returned.ok(), &orders),
+                () = self.places.freed(), if orders.stop.is_some() => {}
                 () = tokio::time::sleep_until(wake_at), if wake.is_some() => {}
             }
         }
         let all_stopped = async {
             while self.places.taken() > 0 {
-                self.places.emptied().await;
+                self.places.freed().await;
             }
         };
         // Workers see the cut at once; one that died must not hold up the end of the run.
         let _ = tokio::time::timeout(LONGEST_CUT, all_stopped).await;
-        self.take_returned();
+        self.resting.extend(self.returned.try_iter().map(Reverse));
         while let Some(Reverse(resting)) = self.resting.pop() {
             self.stop(resting.ticket);
         }
@@ -248,8 +277,25 @@ impl<A: Agent + Send + 'static> Work<A> {
         self.places.taken() == 0 && self.returned.is_empty() && self.resting.is_empty()
     }
 
-    fn take_returned(&mut self) {
-        self.resting.extend(self.returned.try_iter().map(Reverse));
+    /// Lets those rest who came back to wait. Once the load is over, who would wait for too long is called at once.
+    fn rest(&mut self, returned: impl IntoIterator<Item = Resting<A>>, orders: &Orders) {
+        let stop = orders.stop;
+        self.resting.extend(returned.into_iter().map(|mut resting| {
+            if let Some(stop) = stop {
+                call(&mut resting, stop);
+            }
+            Reverse(resting)
+        }));
+    }
+
+    fn take_returned(&mut self, orders: &Orders) {
+        if !self.called && orders.stop.is_some() {
+            self.called = true;
+            let resting = std::mem::take(&mut self.resting);
+            self.rest(resting.into_iter().map(|Reverse(resting)| resting), orders);
+        }
+        let returned: Vec<Resting<A>> = self.returned.try_iter().collect();
+        self.rest(returned, orders);
     }
 
     fn stop(&mut self, ticket: Ticket<A>) {
@@ -258,7 +304,7 @@ impl<A: Agent + Send + 'static> Work<A> {
 
     /// Sends everybody who is due on the way and answers when the next one will be.
     fn release(&mut self, orders: &Orders) -> Option<Offset> {
-        self.take_returned();
+        self.take_returned(orders);
         let mut released = 0;
         loop {
             let now = self.setup.worker.clock.now();
@@ -269,7 +315,7 @@ impl<A: Agent + Send + 'static> Work<A> {
                 (Some((_, due)), None) => due,
                 (None, at) => at?,
             };
-            if orders.stop.is_some_and(|stop| due > stop.by) {
+            if orders.stop.is_some_and(|stop| due > stop.last) {
                 // Nobody can be back before the end any more; later ones come after this one.
                 while let Some(Reverse(resting)) = self.resting.pop() {
                     self.stop(resting.ticket);
@@ -287,18 +333,28 @@ impl<A: Agent + Send + 'static> Work<A> {
                     self.admit(Ticket::new(agent, dice, due, &self.places));
                 }
                 _ => {
-                    if let Some(Reverse(resting)) = self.resting.pop() {
-                        self.admit(resting.ticket);
+                    let Some(Reverse(resting)) = self.resting.pop() else {
+                        continue;
+                    };
+                    // What must be done at the end is not left out for want of room; the lane looks again when a place is free.
+                    if resting.ticket.is_leaving() && !self.has_room() {
+                        self.resting.push(Reverse(resting));
+                        return None;
                     }
+                    self.admit(resting.ticket);
                 }
             }
         }
     }
 
+    fn has_room(&self) -> bool {
+        self.places.taken() < self.setup.max_in_flight
+    }
+
     /// Hands the ticket to a worker if there is a place for it; otherwise its request is not sent.
     fn admit(&mut self, mut ticket: Ticket<A>) {
         // Only the lane takes places, so nobody can take this one in between.
-        if self.places.taken() < self.setup.max_in_flight {
+        if self.has_room() {
             ticket.take_place();
             (self.setup.dispatch)(ticket);
             return;
@@ -310,5 +366,13 @@ impl<A: Agent + Send + 'static> Work<A> {
             then = ticket.answered(worker, &Answered::not_sent(), actions);
         }
         ticket.settle(then);
+    }
+}
+
+/// Whoever would rest beyond the end of the agents' time is called now, if there is time for leaving at all.
+fn call<A: Agent>(resting: &mut Resting<A>, stop: Stop) {
+    if resting.at > stop.by && stop.last > stop.by && !resting.ticket.is_leaving() {
+        resting.ticket.call();
+        resting.at = stop.at;
     }
 }

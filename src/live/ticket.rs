@@ -18,6 +18,8 @@ use tokio::sync::Notify;
 enum Wake {
     Due(Offset),
     Timer(Timer),
+    /// Its time is over; see [`Order::Leave`].
+    Leave,
 }
 
 /// What an agent wants after it has decided.
@@ -81,6 +83,8 @@ pub(super) struct Ticket<A> {
     places: Arc<Places<A>>,
     /// Whether it holds a place.
     placed: bool,
+    /// Whether the agent was told to leave, or will be as soon as it gets to work.
+    leaving: bool,
 }
 
 /// The places of a lane, and the way back to it.
@@ -88,8 +92,8 @@ pub(super) struct Places<A> {
     taken: AtomicU32,
     /// Tickets come back through here when they have to wait.
     resting: flume::Sender<Resting<A>>,
-    /// Told when the last place has become free.
-    empty: Notify,
+    /// Told when a place has become free.
+    freed: Notify,
     /// Of the retries of everybody here.
     budget: Budget,
 }
@@ -103,6 +107,7 @@ impl<A: Agent> Ticket<A> {
             wake: Wake::Due(due),
             places: Arc::clone(places),
             placed: false,
+            leaving: false,
         }
     }
 
@@ -117,6 +122,7 @@ impl<A: Agent> Ticket<A> {
         let input = match self.wake {
             Wake::Due(due) => Input::Due { due },
             Wake::Timer(timer) => Input::Timer(timer),
+            Wake::Leave => Input::Told(Order::Leave),
         };
         self.decide(worker, input, actions)
     }
@@ -155,6 +161,23 @@ impl<A: Agent> Ticket<A> {
             retry_after: answered.retry_after,
         };
         self.decide(worker, Input::Reply(reply), actions)
+    }
+
+    /// The agent's time is over: it is told to leave as soon as it gets to work.
+    pub fn call(&mut self) {
+        self.wake = Wake::Leave;
+        self.leaving = true;
+    }
+
+    /// Tells the agent to leave; what it wants now.
+    pub fn leave(&mut self, worker: &Worker, actions: &mut Vec<Action>) -> Then {
+        self.leaving = true;
+        self.decide(worker, Input::Told(Order::Leave), actions)
+    }
+
+    /// Whether the agent's time is over.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving
     }
 
     /// The run is over for this agent.
@@ -196,7 +219,7 @@ impl<A> Places<A> {
         Places {
             taken: AtomicU32::new(0),
             resting,
-            empty: Notify::new(),
+            freed: Notify::new(),
             budget,
         }
     }
@@ -206,15 +229,14 @@ impl<A> Places<A> {
         self.taken.load(Ordering::Acquire)
     }
 
-    /// Waits for a moment at which the last place became free.
-    pub async fn emptied(&self) {
-        self.empty.notified().await;
+    /// Waits for a moment at which a place became free.
+    pub async fn freed(&self) {
+        self.freed.notified().await;
     }
 
     fn leave(&self) {
-        if self.taken.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.empty.notify_one();
-        }
+        self.taken.fetch_sub(1, Ordering::AcqRel);
+        self.freed.notify_one();
     }
 }
 

@@ -29,6 +29,8 @@ use tokio_util::sync::CancellationToken;
 /// How long Goose may take to start its users, and to notice that they have ended (its loop looks twice a second).
 const PATIENCE: Duration = Duration::from_secs(60);
 const LONGEST_GOODBYE: Duration = Duration::from_secs(2);
+/// How long what is always asked at the end of journeys may take when the run is over.
+const LONGEST_LEAVE: Duration = Duration::from_secs(10);
 
 /// Why the riders can't start.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +60,8 @@ struct Stand {
     http: Http,
     clock: Clock,
     sinks: Vec<Sink>,
+    /// Cancelled when every rider is to leave.
+    leave: CancellationToken,
     cut: CancellationToken,
 }
 
@@ -74,7 +78,8 @@ impl UserFleet {
         sinks: &[Sink],
     ) -> Result<UserFleet, UserError> {
         let cut = CancellationToken::new();
-        let mut lanes = Lanes::new(clock, cut.clone());
+        let leave = CancellationToken::new();
+        let mut lanes = Lanes::with_grace(clock, leave.clone(), cut.clone(), grace(plan));
         let users: usize = plan
             .riders
             .iter()
@@ -100,6 +105,7 @@ impl UserFleet {
             http: Http::new(Arc::clone(hosts), users, timeout)?,
             clock,
             sinks: sinks.to_vec(),
+            leave,
             cut: cut.clone(),
         };
         let attack = launch(stand, stood, users).await?;
@@ -143,7 +149,8 @@ impl UserFleet {
     }
 
     /// Ends arrivals and lets riders on the way go on until `deadline`; then requests in flight are given up and told as
-    /// unfinished, as is who thinks or waits to retry beyond it. Returns at most 3 s after the deadline.
+    /// unfinished, as is who thinks or waits to retry beyond it. What their journeys always ask at the end is still asked, for 10 s at
+    /// most. Returns at most 3 s after that.
     pub async fn stop(mut self, deadline: Offset) {
         self.lanes.stop(deadline).await;
         if let Some(mut attack) = self.attack.take()
@@ -155,6 +162,15 @@ impl UserFleet {
             attack.abort();
         }
     }
+}
+
+/// How long leaving may take: one attempt at everything that is always asked, within reason.
+fn grace(plan: &Plan) -> Duration {
+    let needed = plan.riders.iter().map(|group| {
+        let always = plan.target.journeys[group.journey].always.len();
+        group.timeout * u32::try_from(always).unwrap_or(u32::MAX)
+    });
+    needed.max().unwrap_or_default().min(LONGEST_LEAVE)
 }
 
 /// Makes the riders of a group.
@@ -255,6 +271,7 @@ impl Stand {
             clock: self.clock,
             sink: Arc::clone(sink),
         };
+        let mut leave = pin!(self.leave.cancelled());
         let mut cut = pin!(self.cut.cancelled());
         let mut actions = Vec::new();
         'tickets: while let Ok(mut ticket) = self.tickets.recv_async().await {
@@ -265,6 +282,9 @@ impl Stand {
                     () = cut.as_mut() => {
                         ticket.stop(&worker, &mut actions);
                         continue 'tickets;
+                    }
+                    () = leave.as_mut(), if !ticket.is_leaving() => {
+                        then = ticket.leave(&worker, &mut actions);
                     }
                     answer = self.ask(user, ticket.agent(), timeout) => {
                         then = ticket.answered(&worker, &answer.into(), &mut actions);

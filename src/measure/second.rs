@@ -28,6 +28,8 @@ pub struct OperationSecond {
     /// Actions that the target did twice for certain, and those that it may have done twice.
     pub duplicated: u32,
     pub doubtful: u32,
+    /// Journeys on an account that somebody else was using.
+    pub shared_accounts: u32,
     /// Attempts that the target refused.
     pub refused: u32,
     pub ok: u32,
@@ -127,6 +129,7 @@ impl OperationSecond {
         self.continued += other.continued;
         self.duplicated += other.duplicated;
         self.doubtful += other.doubtful;
+        self.shared_accounts += other.shared_accounts;
         self.refused += other.refused;
         self.ok += other.ok;
         self.declined += other.declined;

@@ -199,6 +199,11 @@ impl Shard {
                     row.continued += 1;
                 }
             }
+            Event::AccountShared { operation, at } => {
+                if let Some(row) = contents.operation(&self.plan, at, operation) {
+                    row.shared_accounts += 1;
+                }
+            }
             Event::Duplicated {
                 operation,
                 known,

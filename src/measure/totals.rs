@@ -35,6 +35,8 @@ pub struct OperationTotal {
     /// Actions that the target did twice for certain, and those that it may have done twice.
     pub duplicated: u64,
     pub doubtful: u64,
+    /// Journeys on an account that somebody else was using.
+    pub shared_accounts: u64,
     pub ok: u64,
     pub declined: u64,
     /// `not_sent` is among them, `timed_out` is not.
@@ -80,6 +82,7 @@ impl OperationTotal {
         self.continued += u64::from(second.continued);
         self.duplicated += u64::from(second.duplicated);
         self.doubtful += u64::from(second.doubtful);
+        self.shared_accounts += u64::from(second.shared_accounts);
         self.ok += u64::from(second.ok);
         self.declined += u64::from(second.declined);
         self.failed += u64::from(second.failed);

@@ -55,6 +55,12 @@ pub fn count(count: u64) -> String {
     text
 }
 
+/// A share in per cent, with at most one decimal.
+#[must_use]
+pub fn share(share: f64) -> String {
+    format!("{}%", (share * 1000.0).round() / 10.0)
+}
+
 /// A rate per second, with at most two decimals.
 #[must_use]
 pub fn rate(per_second: f64) -> String {

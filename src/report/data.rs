@@ -100,7 +100,7 @@ pub struct JudgementRow {
 pub struct OperationRow {
     pub name: String,
     pub group: String,
-    /// `find`, `connect`, `telemetry`, `answer`, `step`, `journey`, `issue`, `command`.
+    /// `find`, `connect`, `telemetry`, `answer`, `step`, `journey`, `span`, `always`, `issue`, `command`.
     pub kind: String,
     pub started: u64,
     pub ok: u64,
@@ -114,9 +114,19 @@ pub struct OperationRow {
     pub unfinished_ages: Option<Times>,
     /// ok ÷ (ended − declined − not sent).
     pub success: Option<f64>,
-    /// Attempts that left.
+    /// Attempts that left: what the target counts.
     pub attempts: u64,
-    /// Attempts ÷ started actions.
+    /// Those among them that were meant and no retries.
+    pub continued: u64,
+    /// What these are: `polls`, `further candidates`, or empty.
+    pub continued_as: String,
+    /// Actions that the target did twice, as its answers show.
+    pub duplicated: u64,
+    /// Actions that it may have done twice: an attempt without an answer was repeated, and nothing told the target so.
+    pub doubtful: u64,
+    /// Journeys whose rider had to take an account that another one was using.
+    pub shared_accounts: u64,
+    /// Attempts that were not `continued` ÷ started actions.
     pub amplification: Option<f64>,
     pub amplification_worst: Option<WorstTen>,
     /// How attempts and actions ended: class and code.

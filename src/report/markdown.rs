@@ -367,6 +367,7 @@ fn details(report: &Report, text: &mut String) {
         "success",
         "attempts per action",
         "worst 10 s",
+        "besides",
         "outcomes",
     ];
     table(text, &heading, rows);

@@ -7,7 +7,8 @@ use crate::event::Outcome;
 use crate::measure::phases::Phase;
 use crate::measure::totals::OperationTotal;
 use crate::measure::{Collector, Histogram};
-use crate::plan::{Operation, OperationKind};
+use crate::plan::target::Repeat;
+use crate::plan::{Operation, OperationKind, Plan};
 
 /// Length of the worst window of amplification.
 const WORST_SECONDS: u64 = 10;
@@ -35,13 +36,13 @@ fn row(
         .outcomes
         .get(&Outcome::NotSent)
         .map_or(0, |tally| tally.attempts);
-    let attempts = total.attempted.saturating_sub(unsent);
+    let tries = total.attempted.saturating_sub(unsent);
     let (attempts, amplification) = match operation.kind {
         // Its attempts are those of handing it over.
         OperationKind::Command { .. }
         | OperationKind::Journey { .. }
         | OperationKind::Span { .. } => (0, None),
-        _ => (attempts, ratio(attempts, total.started)),
+        _ => (tries + total.continued, ratio(tries, total.started)),
     };
     OperationRow {
         name: operation.name.clone(),
@@ -57,6 +58,11 @@ fn row(
         unfinished_ages: times(&total.unfinished_ages),
         success: success(total.ok, total.failed + total.timed_out, total.not_sent),
         attempts,
+        continued: total.continued,
+        continued_as: continued_as(collector.plan(), operation.kind).to_owned(),
+        duplicated: total.duplicated,
+        doubtful: total.doubtful,
+        shared_accounts: total.shared_accounts,
         amplification,
         amplification_worst: amplification.and_then(|_| worst_ten(collector, row)),
         outcomes: total
@@ -144,6 +150,23 @@ pub(super) fn times(times: &Histogram) -> Option<Times> {
         p999_us: percentile(99.9)?,
         max_us: times.max_us()?,
     })
+}
+
+/// What attempts are that were meant.
+fn continued_as(plan: &Plan, kind: OperationKind) -> &'static str {
+    let OperationKind::Step { riders, step } = kind else {
+        return "";
+    };
+    let journey = plan.riders.get(riders).map(|group| group.journey);
+    let journey = journey.and_then(|row| plan.target.journeys.get(row));
+    let repeat = journey
+        .and_then(|journey| journey.steps.get(step))
+        .map(|step| &step.repeat);
+    match repeat {
+        Some(Repeat::Until(_)) => "polls",
+        Some(Repeat::ForEach(_)) => "further candidates",
+        Some(Repeat::Once) | None => "",
+    }
 }
 
 fn kind(kind: OperationKind) -> &'static str {

@@ -1,6 +1,6 @@
 //! Small pieces of text that several forms share.
 
-use super::data::{JudgementRow, LedgerRow, ReconnectRow, RetryRow, Times};
+use super::data::{JudgementRow, LedgerRow, OperationRow, ReconnectRow, RetryRow, Times};
 use crate::measure::figures;
 
 /// The sign of a verdict.
@@ -40,6 +40,20 @@ pub(super) fn p50_p99(times: Option<&Times>) -> (String, String) {
         time(times.map(|times| times.p50_us)),
         time(times.map(|times| times.p99_us)),
     )
+}
+
+/// Attempts that were meant and no retries, and what retries may have done: ` polls 5,812 `.
+pub(super) fn beside_retries(row: &OperationRow) -> String {
+    let counts = [
+        (row.continued_as.as_str(), row.continued),
+        ("duplicated", row.duplicated),
+        ("perhaps duplicated", row.doubtful),
+        ("on an account in use", row.shared_accounts),
+    ];
+    let shown = counts.iter().filter(|(_, count)| *count > 0);
+    shown
+        .map(|(what, count)| format!(" {what} {} ", figures::count(*count)))
+        .collect()
 }
 
 /// `due 1,080 = in time 1,000 + late 80`: every state that has a command, and always those that matter.

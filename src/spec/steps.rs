@@ -207,6 +207,10 @@ fn candidates(fields: &mut Fields<'_>, known: &mut Known<'_>) -> Option<Candidat
 fn poll(fields: &mut Fields<'_>) -> Option<Poll> {
     let keys = ["every", "until", "give_up"];
     if !keys.iter().any(|key| fields.has(key)) {
+        // Now they are known, and show up where the keys that may stand here are listed.
+        for key in keys {
+            fields.get(key);
+        }
         return None;
     }
     let every = fields.need("every").and_then(|at| at.time());

@@ -1,11 +1,13 @@
 //! Agents are pure: everything they decide is tested here without a clock and without a socket.
 
 mod account;
+mod accounts;
 mod budgets;
 mod fuzz;
 mod given;
 mod hubs;
 mod issuers;
+mod journeys;
 mod measured;
 mod places;
 mod plans;
@@ -13,4 +15,5 @@ mod profiles;
 mod retry;
 mod riders;
 pub mod target;
+mod whole;
 pub mod world;

@@ -4,6 +4,7 @@ mod budgets;
 mod counts;
 mod freeze;
 mod issuing;
+mod journeys;
 mod secrets;
 mod stage;
 mod strangers;

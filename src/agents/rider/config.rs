@@ -1,5 +1,6 @@
 //! What all riders of a group share.
 
+use super::accounts::Accounts;
 use crate::event::OperationId;
 use crate::plan::places::Chooser;
 use crate::plan::target::{Journey, Method, Repeat, Request, StepAction};
@@ -27,6 +28,7 @@ pub struct RiderConfig {
     pub(super) retry: Retry,
     pub(super) idempotency: bool,
     pub(super) places: Option<GroupPlaces>,
+    pub(super) accounts: Option<Accounts>,
 }
 
 /// What is known of one request of the journey.
@@ -107,6 +109,7 @@ impl RiderConfig {
                     chooser: Chooser::new(&riders.places, places.names.len(), plan.seed, group),
                 }
             }),
+            accounts: riders.identity.clone().map(Accounts::new),
             journey,
         }
     }

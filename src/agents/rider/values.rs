@@ -6,7 +6,7 @@ use std::fmt::Write;
 impl Rider {
     /// Appends what `<name>` stands for in the current step: `rider` (the arrival number, six digits), `intent` (the same for every
     /// attempt of a step at one candidate, in no other step and no other run; another one for each attempt of a group without
-    /// idempotency), everything kept so far, the latest of a name, and the rider's place. False if the name is unknown.
+    /// idempotency), everything kept so far, the latest of a name, the rider's place, and the columns of its account. False if the name is unknown.
     pub fn value(&self, name: &str, out: &mut String) -> bool {
         let config = &*self.config;
         let written = match name {
@@ -18,11 +18,19 @@ impl Rider {
                     Some(places) if places.placeholder == name => {
                         out.write_str(&places.names[self.place])
                     }
-                    _ => return false,
+                    _ => match self.account_value(name) {
+                        Some(text) => out.write_str(text),
+                        None => return false,
+                    },
                 },
             },
         };
         written.is_ok()
+    }
+
+    fn account_value(&self, column: &str) -> Option<&str> {
+        let accounts = self.config.accounts.as_ref()?;
+        accounts.value(self.account?, column)
     }
 
     fn intent(&self, out: &mut String) -> std::fmt::Result {

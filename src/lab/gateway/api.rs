@@ -65,6 +65,14 @@ impl Problem {
         }
     }
 
+    /// Nobody knows who asks.
+    pub fn unauthorized(text: impl Into<String>) -> Problem {
+        Problem {
+            status: StatusCode::UNAUTHORIZED,
+            text: text.into(),
+        }
+    }
+
     /// Something that the gateway needs did not do its part.
     pub fn upstream(text: impl Into<String>) -> Problem {
         Problem {

@@ -24,10 +24,14 @@ pub enum Count {
     Rechecks,
     Reauthenticated,
     DispatchRetries,
+    Logins,
+    TripsStarted,
+    TripsEnded,
+    TripsDuplicated,
 }
 
 impl Count {
-    pub const ALL: [Count; 16] = [
+    pub const ALL: [Count; 20] = [
         Count::CommandsAccepted,
         Count::CommandsRefused,
         Count::CommandsDispatched,
@@ -44,6 +48,10 @@ impl Count {
         Count::Rechecks,
         Count::Reauthenticated,
         Count::DispatchRetries,
+        Count::Logins,
+        Count::TripsStarted,
+        Count::TripsEnded,
+        Count::TripsDuplicated,
     ];
 
     /// Its name in metrics and statistics.
@@ -65,6 +73,10 @@ impl Count {
             Count::Rechecks => "rechecks",
             Count::Reauthenticated => "reauthentications",
             Count::DispatchRetries => "dispatch_retries",
+            Count::Logins => "logins",
+            Count::TripsStarted => "trips_started",
+            Count::TripsEnded => "trips_ended",
+            Count::TripsDuplicated => "trips_duplicated",
         }
     }
 }

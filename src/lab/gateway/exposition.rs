@@ -55,6 +55,7 @@ fn text(gateway: &Gateway) -> String {
     handshakes(gateway, &mut page);
     dispatch(gateway, &mut page);
     commands(gateway, &mut page);
+    trips(gateway, &mut page);
     // By this, readers of counters know that they began anew.
     page.family(
         "process_start_time_seconds",
@@ -310,6 +311,11 @@ fn dispatch(gateway: &Gateway, page: &mut Page) {
         page.family(name, "gauge", about);
         page.line(format_args!("{name} {value}"));
     }
+}
+
+fn trips(gateway: &Gateway, page: &mut Page) {
+    page.family("lab_trips_open", "gauge", "Trips begun and not ended.");
+    page.line(format_args!("lab_trips_open {}", gateway.trips.open()));
 }
 
 fn commands(gateway: &Gateway, page: &mut Page) {

@@ -18,6 +18,8 @@ mod shard_map;
 mod shards;
 mod statistics;
 mod store;
+mod tokens;
+mod trips;
 mod waits;
 
 pub use address::{AddressError, DatabaseAddress};
@@ -77,6 +79,8 @@ pub struct Gateway {
     workers: Workers,
     /// Serial numbers of revoked hubs: the cache that authentication answers from.
     revoked: RwLock<HashSet<String>>,
+    trips: trips::Trips,
+    tokens: tokens::Tokens,
     generations: AtomicU64,
     database_ready: AtomicBool,
     /// Who waits for a shard to be started anew.
@@ -154,6 +158,8 @@ impl Gateway {
             cache: ShardCache::new(Duration::from_secs(settings.shard_cache_s)),
             workers: Workers::new(settings.dispatch_workers),
             revoked: RwLock::default(),
+            trips: trips::Trips::default(),
+            tokens: tokens::Tokens::default(),
             generations: AtomicU64::new(1),
             database_ready: AtomicBool::new(false),
             restarts: Mutex::default(),
@@ -187,7 +193,7 @@ impl Gateway {
 
     async fn create_tables(&self) -> Result<(), DatabaseError> {
         let mut lease = self.pool.acquire(Endpoint::Schema).await?;
-        store::create(&mut lease, self.settings.bikes).await?;
+        store::create(&mut lease, &self.settings).await?;
         let revoked = store::revoked(&mut lease).await?;
         *self
             .revoked

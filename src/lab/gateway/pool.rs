@@ -19,6 +19,7 @@ pub enum Endpoint {
     Command,
     Dispatch,
     Acknowledge,
+    Login,
     Near,
     Unlock,
     Trip,
@@ -26,13 +27,14 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    pub const ALL: [Endpoint; 10] = [
+    pub const ALL: [Endpoint; 11] = [
         Endpoint::Schema,
         Endpoint::Authentication,
         Endpoint::Refresh,
         Endpoint::Command,
         Endpoint::Dispatch,
         Endpoint::Acknowledge,
+        Endpoint::Login,
         Endpoint::Near,
         Endpoint::Unlock,
         Endpoint::Trip,
@@ -48,6 +50,7 @@ impl Endpoint {
             Endpoint::Command => "command",
             Endpoint::Dispatch => "dispatch",
             Endpoint::Acknowledge => "acknowledge",
+            Endpoint::Login => "login",
             Endpoint::Near => "near",
             Endpoint::Unlock => "unlock",
             Endpoint::Trip => "trip",

@@ -41,6 +41,7 @@ pub fn all(gateway: &Gateway) -> Value {
             "sent": stages.sent,
             "delivered": stages.delivered,
         },
+        "trips_open": gateway.trips.open(),
         "defects": defects,
         "settings": gateway.settings,
     })

@@ -1,6 +1,7 @@
 //! Every statement that the gateway sends to its database; they are the same for PostgreSQL and SQLite.
 
 use super::pool::{DatabaseError, Lease, Parameter};
+use crate::lab::settings::Settings;
 use Parameter::{Number, Text};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,35 +9,70 @@ const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS revoked (serial TEXT PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS commands (
     id TEXT PRIMARY KEY, serial TEXT NOT NULL, action TEXT NOT NULL, state TEXT NOT NULL, expires_ms BIGINT NOT NULL);
-CREATE TABLE IF NOT EXISTS bikes (id TEXT PRIMARY KEY, trip TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS trips (id TEXT PRIMARY KEY, bike TEXT NOT NULL, state TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS bikes (id TEXT PRIMARY KEY, trip TEXT NOT NULL, station TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS trips (id TEXT PRIMARY KEY, bike TEXT NOT NULL, state TEXT NOT NULL, opens_ms BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS riders (email TEXT PRIMARY KEY, password TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS bikes_by_station ON bikes (station, id);
 CREATE INDEX IF NOT EXISTS bikes_by_trip ON bikes (trip)";
 
 /// What became of an attempt to unlock a bike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unlock {
-    Started,
+    /// The trip has the bike now; its lock opens.
+    Opening,
+    /// The trip was there before, and has ended.
+    Ended,
     /// Somebody else has it, or there is no such bike.
     Taken,
 }
 
-/// Makes the tables, and so many bikes.
-pub async fn create(lease: &mut Lease, bikes: u64) -> Result<(), DatabaseError> {
+/// Makes the tables, the bikes spread evenly over their stations, and the riders' accounts.
+pub async fn create(lease: &mut Lease, settings: &Settings) -> Result<(), DatabaseError> {
     lease.batch(TABLES).await?;
-    let numbers: Vec<u64> = (1..=bikes).collect();
+    let stations = settings.stations;
+    let bike = |number: u64| {
+        let station = 1 + (number - 1) % stations;
+        format!("('bike-{number:06}', '', 'station-{station}')")
+    };
+    insert(
+        lease,
+        "bikes (id, trip, station)",
+        "id",
+        settings.bikes,
+        bike,
+    )
+    .await?;
+    let rider = |number: u64| format!("('rider-{number:06}@bikes.example', 'pass-{number:06}')");
+    let accounts = settings.accounts;
+    insert(lease, "riders (email, password)", "email", accounts, rider).await
+}
+
+/// Inserts the rows 1 to `count`, unless they are there.
+async fn insert(
+    lease: &mut Lease,
+    table: &str,
+    key: &str,
+    count: u64,
+    row: impl Fn(u64) -> String,
+) -> Result<(), DatabaseError> {
+    let numbers: Vec<u64> = (1..=count).collect();
     for some in numbers.chunks(1000) {
-        let rows: Vec<String> = some
-            .iter()
-            .map(|number| format!("('bike-{number:06}', '')"))
-            .collect();
+        let rows: Vec<String> = some.iter().map(|number| row(*number)).collect();
+        let rows = rows.join(", ");
         lease
             .batch(&format!(
-                "INSERT INTO bikes (id, trip) VALUES {} ON CONFLICT (id) DO NOTHING",
-                rows.join(", ")
+                "INSERT INTO {table} VALUES {rows} ON CONFLICT ({key}) DO NOTHING"
             ))
             .await?;
     }
     Ok(())
+}
+
+/// The password of an account.
+pub async fn password(lease: &mut Lease, email: &str) -> Result<Option<String>, DatabaseError> {
+    let sql = "SELECT password FROM riders WHERE email = $1";
+    let rows = lease.rows(sql, &[Text(email)]).await?;
+    Ok(rows.first().map(|row| row.get(0)))
 }
 
 /// Whether the hub is revoked.
@@ -64,15 +100,12 @@ pub async fn insert_command(
     action: &str,
     ttl: Duration,
 ) -> Result<bool, DatabaseError> {
-    let expires = SystemTime::now() + ttl;
-    let expires_ms = expires
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_millis());
+    let expires_ms = unix_ms(SystemTime::now() + ttl);
     let rows = lease
         .execute(
             "INSERT INTO commands (id, serial, action, state, expires_ms) VALUES ($1, $2, $3, 'accepted', $4)
              ON CONFLICT (id) DO NOTHING",
-            &[Text(id), Text(serial), Text(action), Number(i64::try_from(expires_ms).unwrap_or(i64::MAX))],
+            &[Text(id), Text(serial), Text(action), Number(expires_ms)],
         )
         .await?;
     Ok(rows == 1)
@@ -104,20 +137,42 @@ pub async fn free_bikes(lease: &mut Lease, from: &str) -> Result<Vec<String>, Da
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
+/// The same at one station.
+pub async fn free_bikes_at(
+    lease: &mut Lease,
+    station: &str,
+    from: &str,
+) -> Result<Vec<String>, DatabaseError> {
+    let sql =
+        "SELECT id FROM bikes WHERE station = $1 AND trip = '' AND id >= $2 ORDER BY id LIMIT 5";
+    let rows = lease.rows(sql, &[Text(station), Text(from)]).await?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
 /// Gives the bike to the trip. Asked again for the same trip, it answers the same.
-pub async fn unlock(lease: &mut Lease, trip: &str, bike: &str) -> Result<Unlock, DatabaseError> {
-    let insert = "INSERT INTO trips (id, bike, state) VALUES ($1, $2, 'started') ON CONFLICT (id) DO NOTHING";
-    if lease.execute(insert, &[Text(trip), Text(bike)]).await? == 0 {
+pub async fn unlock(
+    lease: &mut Lease,
+    trip: &str,
+    bike: &str,
+    opens_in: Duration,
+) -> Result<Unlock, DatabaseError> {
+    let insert = "INSERT INTO trips (id, bike, state, opens_ms) VALUES ($1, $2, 'starting', $3) ON CONFLICT (id) DO NOTHING";
+    let opens = Number(unix_ms(SystemTime::now() + opens_in));
+    if lease
+        .execute(insert, &[Text(trip), Text(bike), opens])
+        .await?
+        == 0
+    {
         match trip_state(lease, trip).await?.as_deref() {
             Some("refused") => return Ok(Unlock::Taken),
-            Some("ended") => return Ok(Unlock::Started),
+            Some("ended") => return Ok(Unlock::Ended),
             // An earlier attempt may have ended between the two statements: the second one is done again.
             _ => {}
         }
     }
     let take = "UPDATE bikes SET trip = $1 WHERE id = $2 AND (trip = '' OR trip = $1)";
     if lease.execute(take, &[Text(trip), Text(bike)]).await? == 1 {
-        return Ok(Unlock::Started);
+        return Ok(Unlock::Opening);
     }
     lease
         .execute(
@@ -128,12 +183,23 @@ pub async fn unlock(lease: &mut Lease, trip: &str, bike: &str) -> Result<Unlock,
     Ok(Unlock::Taken)
 }
 
-/// The state of a trip.
+/// The state of a trip: it has started when its lock has had the time to open.
 pub async fn trip_state(lease: &mut Lease, trip: &str) -> Result<Option<String>, DatabaseError> {
-    let rows = lease
-        .rows("SELECT state FROM trips WHERE id = $1", &[Text(trip)])
-        .await?;
-    Ok(rows.first().map(|row| row.get(0)))
+    let sql = "SELECT state, opens_ms FROM trips WHERE id = $1";
+    let rows = lease.rows(sql, &[Text(trip)]).await?;
+    Ok(rows.first().map(|row| {
+        let (state, opens): (String, i64) = (row.get(0), row.get(1));
+        if state == "starting" && unix_ms(SystemTime::now()) >= opens {
+            "started".to_owned()
+        } else {
+            state
+        }
+    }))
+}
+
+fn unix_ms(at: SystemTime) -> i64 {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Ends the trip and frees its bike; false if there is no such trip.

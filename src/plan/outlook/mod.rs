@@ -3,6 +3,7 @@
 //! `rushhour check` prints it; the checks of `spec` refuse what does not fit. Pure: what the machine has to offer is compared by
 //! whoever knows the machine.
 
+mod journeys;
 mod print;
 
 use super::Plan;

@@ -103,7 +103,7 @@ impl Outlook<'_> {
                 policy(&group.reconnect.retry)
             )?;
         }
-        for group in &plan.riders {
+        for (row, group) in plan.riders.iter().enumerate() {
             let journey = &plan.target.journeys[group.journey];
             let steps: Vec<&str> = journey
                 .steps
@@ -117,6 +117,9 @@ impl Outlook<'_> {
                 journey.name,
                 steps.join(", ")
             )?;
+            for line in super::journeys::lines(plan, row) {
+                writeln!(out, "  {:<14} {line}", "")?;
+            }
             writeln!(
                 out,
                 "  {:<14} timeout {}, {}",

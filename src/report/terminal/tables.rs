@@ -99,7 +99,9 @@ pub(super) fn actions(report: &Report, page: &mut Page) {
 /// Attempts for each action, and how those that were not ok ended.
 pub(super) fn attempts(report: &Report, page: &mut Page) {
     let telling = |row: &&OperationRow| {
-        row.attempts > row.started || row.outcomes.iter().any(|row| row.outcome != "ok")
+        row.attempts > row.started
+            || row.shared_accounts > 0
+            || row.outcomes.iter().any(|row| row.outcome != "ok")
     };
     let rows: Vec<&OperationRow> = report.operations.iter().filter(telling).collect();
     if rows.is_empty() {
@@ -120,6 +122,7 @@ pub(super) fn attempts(report: &Report, page: &mut Page) {
             }
             line.push_str("  ");
         }
+        line.push_str(&text::beside_retries(row));
         for outcome in &row.outcomes {
             let count = outcome.attempts.max(outcome.actions);
             let _ = write!(line, " {} {} ", outcome.outcome, figures::count(count));
@@ -264,7 +267,6 @@ fn name(row: &OperationRow) -> String {
     let name = match row.kind.as_str() {
         "issue" => format!("{} hand-over", row.name),
         "command" => format!("{} end to end", row.group),
-        "journey" => row.name.clone(),
         _ => format!("{} {}", row.group, row.name),
     };
     name.chars().take(24).collect()

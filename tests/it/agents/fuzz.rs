@@ -2,6 +2,7 @@
 
 use super::account::Account;
 use super::plans::{TAG, millis, plan};
+use super::whole::whole_plan;
 use proptest::prelude::*;
 use rushhour::agents::{
     Action, Agent, Context, Hub, HubConfig, Input, Issuer, IssuerConfig, Order, Reply, ReplyResult,
@@ -40,7 +41,8 @@ fn any_input() -> impl Strategy<Value = Input<'static>> {
     ];
     let body = prop_oneof![
         Just(&b""[..]),
-        Just(&br#"{"bikes":[{"id":"b"}],"trip_id":1}"#[..])
+        Just(&br#"{"bikes":[{"id":"b"},{"id":"c"}],"trip_id":1,"state":"starting"}"#[..]),
+        Just(&br#"{"bikes":[{"id":"b"}],"trip_id":1,"state":"started"}"#[..])
     ];
     let timer = prop_oneof![
         Just(Timer::Connect),
@@ -137,6 +139,15 @@ proptest! {
     #[test]
     fn riders_keep_their_promises(inputs in any_inputs()) {
         hold_to_account(&mut Rider::new(&Arc::new(RiderConfig::of(&plan(1), 0, TAG)), 1), inputs);
+    }
+
+    #[test]
+    fn riders_that_poll_and_try_candidates_keep_them_too(inputs in any_inputs(), leaves in prop::option::of(0_usize..80)) {
+        let mut inputs = inputs;
+        if let Some(at) = leaves {
+            inputs.insert(at.clamp(1, inputs.len()), (0, Input::Told(Order::Leave)));
+        }
+        hold_to_account(&mut Rider::new(&Arc::new(RiderConfig::of(&whole_plan(), 0, TAG)), 1), inputs);
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl Target {
             pong: Box::new(|_, _| true),
             acknowledge: Box::new(|_, _| true),
             latency: (millis(1), millis(20)),
-            body: r#"{"bikes":[{"id":"bike-7"}],"trip_id":"trip-9","id":"c"}"#,
+            body: r#"{"bikes":[{"id":"bike-7"}],"trip_id":"trip-9","id":"c","state":"started","access_token":"t"}"#,
         }
     }
 

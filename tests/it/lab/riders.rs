@@ -1,10 +1,12 @@
 //! What riders ask of the lab.
 
 use crate::support::lab::Lab;
+use serde_json::json;
+use std::time::Duration;
 
 #[tokio::test]
 async fn a_trip_from_finding_a_bike_to_its_end_with_every_request_repeated() {
-    let lab = Lab::start(&[]);
+    let lab = Lab::start(&["--set", "unlock_ms=2000"]);
     let (status, near) = lab.get("/v1/bikes/near?rider=000001").await;
     assert_eq!(status, 200);
     let bike = near["bikes"][0]["id"].as_str().unwrap().to_owned();
@@ -27,7 +29,13 @@ async fn a_trip_from_finding_a_bike_to_its_end_with_every_request_repeated() {
         "and stays refused for that intent"
     );
     let trip = format!("/v1/trips/{}", first["trip_id"].as_str().unwrap());
-    assert_eq!(lab.get(&trip).await.1["state"], "started");
+    assert_eq!(lab.get(&trip).await.1["state"], "starting");
+    let opens = tokio::time::timeout(Duration::from_secs(10), async {
+        while lab.get(&trip).await.1["state"] != "started" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    opens.await.expect("the lock opens");
     let (_, near) = lab.get("/v1/bikes/near?rider=000001").await;
     assert_ne!(near["bikes"][0]["id"], bike, "a taken bike is not offered");
     let end = format!("{trip}/end");
@@ -66,4 +74,59 @@ async fn each_request_takes_one_connection_once() {
     for endpoint in ["near", "unlock", "trip", "end"] {
         assert_eq!(acquires[endpoint], 5, "{endpoint}: {acquires}");
     }
+}
+
+#[tokio::test]
+async fn who_logs_in_gets_a_token_that_is_asked_for_from_then_on() {
+    let lab = Lab::start(&[]);
+    let right = json!({ "email": "rider-000007@bikes.example", "password": "pass-000007" });
+    let wrong = json!({ "email": "rider-000007@bikes.example", "password": "pass-000008" });
+    assert_eq!(lab.post("/v1/login", wrong).await.0, 401);
+    let (status, answer) = lab.post("/v1/login", right).await;
+    assert_eq!(status, 200);
+    let token = answer["access_token"].as_str().unwrap();
+    let station = "/v1/stations/station-3";
+    let (status, found) = lab.get_as(station, token).await;
+    assert_eq!(status, 200);
+    assert_eq!(found["bikes"].as_array().unwrap().len(), 5);
+    assert_eq!(lab.get_as(station, "another").await.0, 401);
+    assert_eq!(lab.get("/v1/stations/station-41").await.0, 404);
+    assert_eq!(lab.stats().await["counts"]["logins"], 1);
+}
+
+#[tokio::test]
+async fn a_second_trip_of_the_same_rider_is_a_duplicate_and_open_trips_are_counted() {
+    let lab = Lab::start(&[]);
+    let unlock = |bike: u32, rider: &'static str| {
+        let path = format!("/v1/bikes/bike-{bike:06}/unlock");
+        let lab = &lab;
+        async move { lab.post_as(&path, rider).await }
+    };
+    let first = unlock(1, "anna").await;
+    assert_eq!(first.0, 202);
+    assert_eq!(
+        unlock(1, "anna").await.0,
+        409,
+        "the bike is taken, also for her"
+    );
+    assert_eq!(
+        unlock(2, "anna").await.0,
+        202,
+        "without a key it is another trip"
+    );
+    assert_eq!(unlock(3, "ben").await.0, 202);
+    let counts = |stats: &serde_json::Value| {
+        let of = |name: &str| stats["counts"][name].as_u64().unwrap();
+        (
+            of("trips_started"),
+            of("trips_duplicated"),
+            stats["trips_open"].as_u64().unwrap(),
+        )
+    };
+    assert_eq!(counts(&lab.stats().await), (3, 1, 3));
+    let end = format!("/v1/trips/{}/end", first.1["trip_id"].as_str().unwrap());
+    assert_eq!(lab.post_once(&end, "e").await.0, 200);
+    assert_eq!(lab.post_once(&end, "e").await.0, 200);
+    assert_eq!(counts(&lab.stats().await), (3, 1, 2));
+    assert!(lab.metrics().await.contains("\nlab_trips_open 2\n"));
 }

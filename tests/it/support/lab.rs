@@ -125,6 +125,18 @@ impl Lab {
         self.answer(request).await
     }
 
+    /// GET with a token.
+    pub async fn get_as(&self, path: &str, token: &str) -> (u16, Value) {
+        self.answer(self.client.get(self.url(path)).bearer_auth(token))
+            .await
+    }
+
+    /// POST by somebody who says who it is, without an idempotency key.
+    pub async fn post_as(&self, path: &str, rider: &str) -> (u16, Value) {
+        self.answer(self.client.post(self.url(path)).header("Rider", rider))
+            .await
+    }
+
     /// Everything that the gateway counted.
     pub async fn stats(&self) -> Value {
         let (status, stats) = self.get("/admin/stats").await;
