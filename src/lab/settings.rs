@@ -73,7 +73,7 @@ struct Setting {
     place: fn(&mut Settings) -> &mut u64,
 }
 
-const KNOWN: [Setting; 21] = [
+const KNOWN: [Setting; 24] = [
     Setting {
         name: "pool_size",
         range: 1..=1000,
