@@ -3,6 +3,7 @@
 mod commands;
 mod database;
 mod defects;
+mod garbage;
 mod hub;
 mod metrics;
 mod mqtt5;
