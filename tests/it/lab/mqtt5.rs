@@ -337,15 +337,16 @@ async fn a_delayed_will_is_not_published_if_the_session_goes_on_before() {
     let (mut listener, _) = open(&lab, &connect("listener", 2, 30, b"", b"")).await;
     listener.send(&subscribe("gone/+", 0)).await;
     listener.packet().await.unwrap();
-    let will =
-        |topic: &str| [&b"\x05\x18\x00\x00\x00\x01"[..], &text(topic), &text("bye")].concat();
-    let connect_with =
-        |id: &str, topic: &str| connect(id, 0x04, 30, SESSION_EXPIRY_60S, &will(topic));
-    let (back, _) = open(&lab, &connect_with("back", "gone/back")).await;
-    let (away, _) = open(&lab, &connect_with("away", "gone/away")).await;
-    // Back before its second is over, and before the other one goes: its will would come first.
+    let connect_with = |id: &str, delay: u8| {
+        let topic = text(&format!("gone/{id}"));
+        let will = [&[5, 0x18, 0, 0, 0, delay], &topic[..], &text("bye")].concat();
+        connect(id, 0x04, 30, SESSION_EXPIRY_60S, &will)
+    };
+    let (back, _) = open(&lab, &connect_with("back", 3)).await;
+    let (away, _) = open(&lab, &connect_with("away", 4)).await;
+    // Both vanish, and one of them is back long before its three seconds are over: its will would come first.
     drop(back);
-    let (_back, answer) = open(&lab, &connect_with("back", "gone/back")).await;
+    let (_back, answer) = open(&lab, &connect_with("back", 3)).await;
     assert_eq!(answer[2], 1, "the session was there");
     drop(away);
     let heard = listener.packet().await.unwrap();
