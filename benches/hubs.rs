@@ -236,7 +236,6 @@ fn plan(count: usize, port: u16) -> Plan {
             .collect(),
         find: Find::Hash(template("<serial>")),
         client_id: template("<serial>"),
-        clean_start: true,
         command: Some(CommandTopic {
             topic: template("d/<serial>/cmd"),
             qos: 1,

@@ -3,6 +3,12 @@
 //! Everything that happens in a run is told as an [`Event`]: agents decide, drivers do, and both tell it here.
 //! This module knows no clock: an [`Offset`] is handed in by whoever drives.
 
+mod loss;
+mod packets;
+
+pub use loss::{Cause, reason, return_code};
+pub use packets::PacketKind;
+
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -262,9 +268,21 @@ pub enum HubChange {
     /// SUBACK granted, or nothing to subscribe to: from here on the hub counts as connected.
     Connected,
     /// The session ended although the hub had not asked for it; only after `Connected`.
-    Lost,
+    Lost(Cause),
     /// The hub ended the session itself (order, end of run); only after `Connected`.
     Left,
+    /// The session stands, but a publish has had no acknowledgement for the group's timeout: until `Freed` the hub does not count as connected.
+    Stuck,
+    /// A publish of a stuck hub was acknowledged, or its session ends; `Lost` or `Left` follows then.
+    Freed,
+}
+
+impl HubChange {
+    /// Whether the session was lost, whatever the cause.
+    #[must_use]
+    pub fn is_lost(self) -> bool {
+        matches!(self, HubChange::Lost(_))
+    }
 }
 
 /// What became of the name of another server.
@@ -315,36 +333,6 @@ pub enum RetryChange {
     Asked,
     /// It was respected, and the wait became longer for it.
     Postponed,
-}
-
-/// An MQTT packet by kind, for counts that must equal a broker's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PacketKind {
-    Connect,
-    ConnAck,
-    Publish,
-    PubAck,
-    Subscribe,
-    SubAck,
-    PingReq,
-    PingResp,
-    Disconnect,
-}
-
-impl PacketKind {
-    /// All kinds, in the order of their discriminants.
-    pub const ALL: [PacketKind; 9] = [
-        PacketKind::Connect,
-        PacketKind::ConnAck,
-        PacketKind::Publish,
-        PacketKind::PubAck,
-        PacketKind::Subscribe,
-        PacketKind::SubAck,
-        PacketKind::PingReq,
-        PacketKind::PingResp,
-        PacketKind::Disconnect,
-    ];
 }
 
 /// The one thing that flows from agents and drivers to measuring and telling.
@@ -469,6 +457,8 @@ pub enum Event {
     },
     /// A message arrived at a hub's command topic that carries no id of this run, or that of a command for another hub.
     Foreign { group: u16, at: Offset },
+    /// A retained message arrived at a hub's command topic: whatever it carries, it is no live command.
+    Retained { group: u16, at: Offset },
     /// The connection over which issuers publish commands changed; `device` is the row in `Target::devices`.
     Publisher {
         device: u16,

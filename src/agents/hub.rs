@@ -5,114 +5,33 @@
 //! also across outages. (A reset on CONNACK is the classic mistake.) A hub tries again after every outcome, a refused login too: it
 //! has nobody to tell.
 //!
+//! A hub counts as connected from SUBACK on, and no longer while it is *stuck*: its session stands, but no publish is acknowledged.
+//! Whose session another client has taken over stays away for at least the policy's longest wait: otherwise the two would throw each
+//! other out for ever.
+//!
 //! What the hub has under way besides its session is in `errand.rs`. There are tens of thousands of hubs in a process, so a hub
 //! is small and owns no heap memory while it is idle; its serial number is rendered when a driver needs it.
 
 mod commands;
+mod config;
+mod watch;
 mod way;
+
+pub use config::HubConfig;
 
 use super::attempt::Attempts;
 use super::errand::Errands;
 use super::handshake::Handshake;
-use super::whereabouts::{Finding, ShardRow, Whereabouts};
-use super::{Action, Agent, Context, Input, Message, Order, Timer};
-use crate::event::{Event, HubChange, Offset, OperationId, Outcome};
+use super::whereabouts::Whereabouts;
+use super::{Accepted, Action, Agent, Context, Input, Message, Order, Timer};
+use crate::event::{Cause, Event, HubChange, Offset, Outcome};
 use crate::plan::fault::How;
 use crate::plan::fleet::Reconnect;
-use crate::plan::routing::shard_of;
-use crate::plan::{OperationKind, Plan};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What all hubs of a group share.
-#[derive(Debug)]
-pub struct HubConfig {
-    group: u16,
-    seed: u64,
-    count: u32,
-    connect: OperationId,
-    handshake: Option<OperationId>,
-    pub(super) telemetry: Option<OperationId>,
-    pub(super) answer: Option<OperationId>,
-    telemetry_every: Duration,
-    subscribes: bool,
-    connect_over: Duration,
-    keep_alive: Duration,
-    pub(super) timeout: Duration,
-    actuation: Duration,
-    reconnect: Reconnect,
-    /// By row of `Plan::issuers`: whether that group sends to this one.
-    issuers: Vec<bool>,
-    find: Option<OperationId>,
-    finding: Finding,
-    /// By hub.
-    homes: Vec<ShardRow>,
-}
-
-impl HubConfig {
-    /// The hubs of row `group` of `plan.hubs`.
-    #[must_use]
-    pub fn of(plan: &Plan, group: usize) -> HubConfig {
-        let hubs = &plan.hubs[group];
-        let device = &plan.target.devices[hubs.device];
-        let shards = device.shards.len();
-        let home = |index| {
-            let row = shard_of(device, hubs, index);
-            ShardRow::try_from(row).unwrap_or_default()
-        };
-        HubConfig {
-            group: u16::try_from(group).expect("a plan has fewer than 65,536 groups"),
-            seed: plan.seed,
-            count: hubs.count,
-            connect: plan
-                .operation(OperationKind::Connect { hubs: group })
-                .expect("the table of operations has `connect` for every group of hubs"),
-            handshake: plan.operation(OperationKind::Handshake { hubs: group }),
-            telemetry: plan.operation(OperationKind::Telemetry { hubs: group }),
-            answer: plan.operation(OperationKind::Answer { hubs: group }),
-            telemetry_every: hubs
-                .telemetry
-                .map_or(Duration::ZERO, |telemetry| telemetry.every),
-            subscribes: device.command.is_some(),
-            connect_over: hubs.connect_over,
-            keep_alive: hubs.keep_alive,
-            timeout: hubs.timeout,
-            actuation: hubs.actuation,
-            reconnect: hubs.reconnect,
-            issuers: plan
-                .issuers
-                .iter()
-                .map(|issuers| issuers.to == group)
-                .collect(),
-            find: plan.operation(OperationKind::Find { hubs: group }),
-            finding: Finding::of(&device.find, shards),
-            homes: match shards {
-                0 | 1 => Vec::new(),
-                _ => (0..u64::from(hubs.count)).map(home).collect(),
-            },
-        }
-    }
-
-    /// The shard where hub `index` connects first, unless it asks for it.
-    #[must_use]
-    pub fn home(&self, index: u32) -> ShardRow {
-        self.homes.get(index as usize).copied().unwrap_or_default()
-    }
-
-    /// The operation of (re)connecting.
-    #[must_use]
-    pub fn connect(&self) -> OperationId {
-        self.connect
-    }
-
-    /// When hub `index` first connects, from the moment at which the fleet begins to: evenly over `connect_over`.
-    #[must_use]
-    pub fn first_connect(&self, index: u64) -> Duration {
-        let total_us = self.connect_over.as_micros();
-        let at_us = total_us * u128::from(index) / u128::from(self.count.max(1));
-        Duration::from_micros(u64::try_from(at_us).unwrap_or(u64::MAX))
-    }
-}
+/// A hub whose session was taken over stays away at least this long, whatever its policy.
+const SHORTEST_ALOOF: Duration = Duration::from_secs(1);
 
 /// One hub.
 #[derive(Debug)]
@@ -128,19 +47,27 @@ pub struct Hub {
     telemetry_at: Offset,
     /// When the PINGREQ that waits for its PINGRESP was sent.
     pinged_at: Option<Offset>,
+    /// When the deadline runs out.
+    deadline_at: Option<Offset>,
+    /// When the broker last acknowledged a publish.
+    acknowledged_at: Offset,
     errands: Errands,
     place: Whereabouts,
     /// When the question for its shard was sent.
     asked_at: Offset,
     /// Questions of this outage that no answer came of.
     asked_in_vain: u32,
+    /// The re-authentication that is under way.
+    reauthentication: Option<Box<Attempts>>,
     index: u32,
     /// Attempts that failed and sessions that died young, since the last healthy session.
     failures: u32,
+    /// What the broker said in place of the group's keep-alive.
+    server_keep_alive_s: Option<u16>,
     state: State,
-    deadline_runs: bool,
     /// The outage has been told as started.
     outage_began: bool,
+    is_stuck: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,15 +104,19 @@ impl Hub {
             connect_at: Offset::ZERO,
             telemetry_at: Offset::ZERO,
             pinged_at: None,
+            deadline_at: None,
+            acknowledged_at: Offset::ZERO,
             errands: Errands::default(),
             place: Whereabouts::new(config.home(index)),
             asked_at: Offset::ZERO,
             asked_in_vain: 0,
             index,
+            reauthentication: None,
             failures: 0,
+            server_keep_alive_s: None,
             state: State::New,
-            deadline_runs: false,
             outage_began: false,
+            is_stuck: false,
         }
     }
 
@@ -218,11 +149,11 @@ impl Hub {
         self.tell(HubChange::Connected, now, out);
         self.stands(true, now, out);
         out.push(Action::Cancel(Timer::Deadline));
-        self.deadline_runs = false;
+        self.deadline_at = None;
         self.pinged_at = None;
         // Hubs that connect together must not ping and report together for the rest of the run.
-        if !self.config.keep_alive.is_zero() {
-            let phase = context.dice.between(Duration::ZERO, self.config.keep_alive);
+        if !self.keep_alive().is_zero() {
+            let phase = context.dice.between(Duration::ZERO, self.keep_alive());
             out.push(Action::WakeAt(Timer::KeepAlive, now.after(phase)));
         }
         if self.config.telemetry.is_some() {
@@ -234,6 +165,25 @@ impl Hub {
             out.push(Action::WakeAt(Timer::Telemetry, self.telemetry_at));
         }
         self.actuated(now, out);
+        self.arm_for_errands(out);
+    }
+
+    fn accepted(
+        &mut self,
+        now: Offset,
+        accepted: Accepted,
+        context: &mut Context<'_>,
+        out: &mut Vec<Action>,
+    ) {
+        self.tell(HubChange::Accepted, now, out);
+        self.server_keep_alive_s = accepted.keep_alive_s;
+        self.errands.accepted(accepted, now, out);
+        if self.config.subscribes {
+            self.state = State::Subscribing;
+            out.push(Action::Subscribe);
+        } else {
+            self.connected(now, context, out);
+        }
     }
 
     /// The attempt to connect failed; the next one is due `away` plus the policy's wait from now.
@@ -247,6 +197,8 @@ impl Hub {
     ) {
         self.handshake
             .finish(self.config.handshake, outcome, now, out);
+        self.errands
+            .session_ended(!self.config.clean_start, now, out);
         match self.state {
             State::Finding => {
                 self.answered_where(now, outcome, out);
@@ -263,22 +215,23 @@ impl Hub {
         } else if self.may_try_again() {
             self.wait(now.after(away), context, out);
         } else {
+            self.errands.give_up(now, out);
             self.outage.finish(now, outcome, out);
             self.state = State::Done;
             out.push(Action::Done);
         }
     }
 
-    /// The session ended after it had counted as connected.
+    /// The session ended after it had counted as connected. `outcome` is what that means for a re-authentication.
     fn session_ended(
         &mut self,
         now: Offset,
-        change: HubChange,
+        ended: (HubChange, Outcome),
         away: Duration,
         context: &mut Context<'_>,
         out: &mut Vec<Action>,
     ) {
-        self.leave(now, change, out);
+        self.leave(now, ended, out);
         let pointed = self.place.session_ended();
         self.failures = if now.since(self.connected_at) >= self.config.reconnect.healthy_after {
             0
@@ -293,10 +246,19 @@ impl Hub {
     }
 
     /// Everything of the session is over.
-    fn leave(&mut self, now: Offset, change: HubChange, out: &mut Vec<Action>) {
+    fn leave(
+        &mut self,
+        now: Offset,
+        (change, outcome): (HubChange, Outcome),
+        out: &mut Vec<Action>,
+    ) {
+        self.freed(now, out);
         self.tell(change, now, out);
         self.stands(false, now, out);
-        self.errands.session_ended(&self.config, now, out);
+        self.errands
+            .session_ended(!self.config.clean_start, now, out);
+        self.reauthenticated(now, outcome, out);
+        self.deadline_at = None;
         for timer in [Timer::Deadline, Timer::KeepAlive, Timer::Telemetry] {
             out.push(Action::Cancel(timer));
         }
@@ -307,19 +269,31 @@ impl Hub {
     fn lost(
         &mut self,
         now: Offset,
-        outcome: Outcome,
+        (outcome, cause): (Outcome, Cause),
         context: &mut Context<'_>,
         out: &mut Vec<Action>,
     ) {
+        let away = if cause == Cause::TAKEN_OVER {
+            self.aloof(context)
+        } else {
+            Duration::ZERO
+        };
         match self.state {
             State::Finding | State::Opening | State::Subscribing => {
-                self.attempt_failed(now, outcome, Duration::ZERO, context, out);
+                self.attempt_failed(now, outcome, away, context, out);
             }
             State::Connected => {
-                self.session_ended(now, HubChange::Lost, Duration::ZERO, context, out)
+                self.session_ended(now, (HubChange::Lost(cause), outcome), away, context, out)
             }
             State::New | State::Waiting | State::Done => {}
         }
+    }
+
+    /// How long a hub whose session was taken over stays away before it waits by its policy.
+    fn aloof(&self, context: &mut Context<'_>) -> Duration {
+        let Reconnect { retry, first, .. } = self.config.reconnect;
+        let longest = retry.backoff.longest().max(first).max(SHORTEST_ALOOF);
+        longest + context.dice.between(Duration::ZERO, longest)
     }
 
     fn dropped(
@@ -337,7 +311,8 @@ impl Hub {
             }
             State::Connected => {
                 out.push(Action::Close(how));
-                self.session_ended(now, HubChange::Left, away, context, out);
+                let change = (HubChange::Left, Outcome::Reset);
+                self.session_ended(now, change, away, context, out);
             }
             // Already away: only longer.
             State::Waiting if self.connect_at < now.after(away) => {
@@ -350,8 +325,8 @@ impl Hub {
     fn stop(&mut self, now: Offset, out: &mut Vec<Action>) {
         match self.state {
             State::Connected => {
-                out.push(Action::Close(How::Disconnect));
-                self.errands.unfinished(&self.config, now, out);
+                out.push(Action::Leave);
+                self.freed(now, out);
                 self.tell(HubChange::Left, now, out);
                 self.stands(false, now, out);
             }
@@ -361,12 +336,16 @@ impl Hub {
                 self.outage.unfinished(now, out);
             }
             State::Opening | State::Subscribing => {
-                out.push(Action::Close(How::Disconnect));
+                out.push(Action::Leave);
                 self.handshake.unfinished(self.config.handshake, now, out);
                 self.outage.unfinished(now, out);
             }
             State::Waiting if self.outage_began => self.outage.unfinished(now, out),
             State::New | State::Waiting | State::Done => {}
+        }
+        self.errands.unfinished(now, out);
+        if let Some(reauthentication) = self.reauthentication.take() {
+            reauthentication.unfinished(now, out);
         }
         self.state = State::Done;
         out.push(Action::Done);
@@ -398,11 +377,11 @@ impl Hub {
                 if self.pinged_at.is_none() {
                     self.pinged_at = Some(now);
                     out.push(Action::Ping);
-                    self.arm_deadline(now, out);
+                    self.arm_deadline(now.after(self.pong_limit()), out);
                 }
                 out.push(Action::WakeAt(
                     Timer::KeepAlive,
-                    now.after(self.config.keep_alive),
+                    now.after(self.keep_alive()),
                 ));
             }
             (Timer::Telemetry, State::Connected) => {
@@ -413,45 +392,12 @@ impl Hub {
                     now,
                     out,
                 );
-                self.arm_deadline(now, out);
+                self.arm_for_errands(out);
                 self.telemetry_at = self.telemetry_at.after(self.config.telemetry_every);
                 out.push(Action::WakeAt(Timer::Telemetry, self.telemetry_at));
             }
             (Timer::Actuated, State::Connected) => self.actuated(now, out),
             _ => {}
-        }
-    }
-
-    /// One deadline serves PINGRESP and every PUBACK: all wait equally long, so the oldest comes first. It is left running when
-    /// its reason is gone, and looks for the next reason when it runs out; that is cheaper than moving it with every packet.
-    fn arm_deadline(&mut self, oldest: Offset, out: &mut Vec<Action>) {
-        if !self.deadline_runs {
-            self.deadline_runs = true;
-            out.push(Action::WakeAt(
-                Timer::Deadline,
-                oldest.after(self.config.timeout),
-            ));
-        }
-    }
-
-    fn overdue(&mut self, now: Offset, context: &mut Context<'_>, out: &mut Vec<Action>) {
-        self.deadline_runs = false;
-        if self
-            .pinged_at
-            .is_some_and(|sent| sent.after(self.config.timeout) <= now)
-        {
-            out.push(Action::Close(How::Close));
-            self.session_ended(now, HubChange::Lost, Duration::ZERO, context, out);
-            return;
-        }
-        self.errands.expire(&self.config, now, out);
-        if let Some(oldest) = self
-            .pinged_at
-            .into_iter()
-            .chain(self.errands.oldest_publish())
-            .min()
-        {
-            self.arm_deadline(oldest, out);
         }
     }
 }
@@ -476,26 +422,24 @@ impl Agent for Hub {
                 self.handshake
                     .finish(self.config.handshake, Outcome::Ok, now, out);
             }
-            (State::Opening, Input::Accepted { .. }) => {
-                self.tell(HubChange::Accepted, now, out);
-                if self.config.subscribes {
-                    self.state = State::Subscribing;
-                    out.push(Action::Subscribe);
-                } else {
-                    self.connected(now, context, out);
-                }
+            (State::Opening, Input::Accepted(accepted)) => {
+                self.accepted(now, accepted, context, out)
             }
             (State::Subscribing, Input::Subscribed) => self.connected(now, context, out),
             (_, Input::Pointed { text, reference }) => self.pointed(now, text, reference, out),
-            (_, Input::Lost { outcome }) => self.lost(now, outcome, context, out),
+            (_, Input::Lost { outcome, cause }) => self.lost(now, (outcome, cause), context, out),
             (State::Connected, Input::Pong) => self.pinged_at = None,
-            (State::Connected, Input::Published { token }) => {
-                self.errands.published(&self.config, token, now, out);
+            // In a resumed session they come before SUBACK, as commands may.
+            (State::Subscribing | State::Connected, Input::Published { token, outcome }) => {
+                self.published(now, token, outcome, out);
             }
-            // A broker may deliver before it has sent SUBACK.
-            (State::Subscribing | State::Connected, Input::Command { id }) => {
-                self.command(now, id, out)
+            (State::Subscribing | State::Connected, Input::Command { id, retained }) => {
+                self.command(now, id, retained, out)
             }
+            (State::Connected, Input::Reauthenticated) => {
+                self.reauthenticated(now, Outcome::Ok, out)
+            }
+            (_, Input::Told(Order::Reauthenticate)) => self.reauthenticate(now, context, out),
             (_, Input::Timer(timer)) => self.timer(now, timer, context, out),
             (_, Input::Told(Order::Drop { how, away })) => {
                 self.dropped(now, how, away, context, out)

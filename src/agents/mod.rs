@@ -23,7 +23,8 @@
 //! |---|---|---|
 //! | find | hub | asking the target for its shard, once; before each attempt to connect where the target file says so |
 //! | connect | hub | one outage: due when the policy let the first attempt go, attempts are its tries, `Ok` at SUBACK |
-//! | telemetry, answer | hub | one publish: `Ok` when `Published`, timed out after the group's timeout, reset with its session |
+//! | telemetry, answer | hub | one publish: ends when `Published`, timed out after the group's timeout; reset with a clean session, attempted again in a resumed one |
+//! | reauthenticate | hub | one re-authentication of a live session, due when it was ordered |
 //! | step | rider | one request step with its retries; the first is due with the journey, later ones when the one before ended |
 //! | journey | rider | no `Attempted` and `Answered` of its own; `attempts` in `Finished` are the requests of all its steps, those left out that were meant to be repeated |
 //! | span | rider | like the journey, from the due time of its first step to the end of its last |
@@ -45,7 +46,7 @@ pub use rider::{Rider, RiderConfig};
 pub use whereabouts::{Reference, ShardRow};
 
 use crate::dice::Dice;
-use crate::event::{CommandId, Event, Offset, Outcome};
+use crate::event::{Cause, CommandId, Event, Offset, Outcome};
 use crate::plan::fault::How;
 use crate::retry::Budget;
 use std::time::Duration;
@@ -89,24 +90,43 @@ pub enum Input<'a> {
     /// Hub: TLS stands.
     Secured,
     /// Hub: CONNACK accepted the session.
-    Accepted { session_present: bool },
+    Accepted(Accepted),
     /// Hub: SUBACK granted every subscription.
     Subscribed,
     /// Hub: the attempt to connect failed, or the session ended, by the target or the network; the connection is gone already.
     /// `Unreachable`: no TCP connection · `Refused(code)`: CONNACK with that return code, or SUBACK with 128 · `Reset`: the
     /// connection ended (FIN, RST, broken pipe) · `Protocol`: bytes that are no MQTT, or a packet out of place · `NotSent`: no socket or
-    /// no port to be had on this machine · `Tls`: TLS did not come about, or the peer ended it over our certificate.
-    Lost { outcome: Outcome },
+    /// no port to be had on this machine · `Tls`: TLS did not come about, or the peer ended it over our certificate. `outcome` is what it
+    /// means for an attempt that was under way, `cause` for a session that stood.
+    Lost { outcome: Outcome, cause: Cause },
     /// Hub: PINGRESP arrived.
     Pong,
-    /// Hub: the publish of this token is out (QoS 0) or acknowledged (QoS 1).
-    Published { token: u64 },
+    /// Hub: what came of the publish of this token. `Ok`: out (QoS 0) or acknowledged (QoS 1) · `Refused(code)`: PUBACK with a reason
+    /// code above 0x7F · `NotSent`: larger than the broker takes. Told at most once a token and session.
+    Published { token: u64, outcome: Outcome },
     /// Hub: a message on the command topic; `id` is `None` if it is not of this run.
-    Command { id: Option<CommandId> },
+    Command {
+        id: Option<CommandId>,
+        /// It was kept by the broker, and is no live command.
+        retained: bool,
+    },
+    /// Hub: AUTH 0x00 ended a re-authentication with success. (A failure is `Lost`.)
+    Reauthenticated,
     /// Rider, issuer: the answer to the request, or why there is none.
     Reply(Reply<'a>),
     /// An order of the timeline or of the end of the run.
     Told(Order),
+}
+
+/// What CONNACK said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Accepted {
+    /// The broker has kept the session: its subscriptions, and what was not acknowledged on either side.
+    pub session_present: bool,
+    /// MQTT 5: Server Keep Alive in seconds; it replaces the hub's own, 0 for none at all.
+    pub keep_alive_s: Option<u16>,
+    /// MQTT 5: publishes with QoS 1 that may be without PUBACK at the same time; `None`: no limit but our own.
+    pub receive_maximum: Option<u16>,
 }
 
 /// What came of a request.
@@ -159,6 +179,8 @@ pub enum Order {
     Leave,
     /// Hub: take the next certificate into use. `Some`: end the session this way and connect again at once. `None`: keep it.
     Renew { end: Option<How> },
+    /// Hub: authenticate again on the live session (MQTT 5, AUTH 0x19); `NotSent` if there is none.
+    Reauthenticate,
     /// The run is over: end what can be ended, tell what is unfinished. `Done` follows.
     Stop,
 }
@@ -178,11 +200,21 @@ pub enum Action {
     /// Hub: end the connection, also one that is only being opened. DISCONNECT is sent only in a session that was accepted. Nothing is
     /// told back.
     Close(How),
+    /// Hub: end the connection with DISCONNECT for good: of a session that the broker would keep it says, where the protocol can, that
+    /// nobody will come back for it.
+    Leave,
     /// Hub: send PINGREQ; `Pong` follows.
     Ping,
     /// Hub: publish; `Published` with this token follows. Tokens are not used twice in the life of a hub; the packet id is
-    /// the driver's business.
-    Publish { token: u64, message: Message },
+    /// the driver's business. `again`: it was sent in an earlier connection of this session and had no PUBACK; it goes out with DUP and
+    /// the packet id that it had.
+    Publish {
+        token: u64,
+        message: Message,
+        again: bool,
+    },
+    /// Hub: send AUTH 0x19; `Reauthenticated` follows, or `Lost`.
+    Reauthenticate,
     /// Rider: send [`Rider::request`]. Issuer: send [`Issuer::send`]. Exactly one `Reply` follows, at once if it can't be sent. The
     /// driver gives up after `timeout`, which covers connect, head and body.
     Request { timeout: Duration },

@@ -246,10 +246,10 @@ impl Group {
 
     fn changed(&self, change: HubChange) {
         match change {
-            HubChange::Connected => {
+            HubChange::Connected | HubChange::Freed => {
                 self.connected.fetch_add(1, Ordering::Relaxed);
             }
-            HubChange::Lost | HubChange::Left => {
+            HubChange::Lost(_) | HubChange::Left | HubChange::Stuck => {
                 self.connected.fetch_sub(1, Ordering::Relaxed);
             }
             HubChange::Opened | HubChange::Accepted => {}

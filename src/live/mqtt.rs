@@ -5,7 +5,7 @@
 
 mod frames;
 
-use crate::event::{Outcome, PacketKind};
+use crate::event::{Cause, Outcome, PacketKind};
 use crate::net::connect;
 use crate::net::stream::Stream;
 use bytes::BytesMut;
@@ -44,6 +44,16 @@ impl End {
             },
             End::Malformed => Outcome::Protocol,
             End::Refused(code) => Outcome::Refused(u16::from(*code)),
+        }
+    }
+
+    /// What ended a session that stood.
+    pub(super) fn cause(&self) -> Cause {
+        match self {
+            End::Closed => Cause::Closed,
+            End::Failed(error) if connect::outcome(error) == Outcome::Reset => Cause::Reset,
+            End::Failed(_) => Cause::Network,
+            End::Malformed | End::Refused(_) => Cause::Protocol,
         }
     }
 }

@@ -3,13 +3,15 @@
 //! One connection of our own per shard. Not rumqttc's event loop: that one repeats unacknowledged publishes after a reconnect
 //! without saying so, while here every attempt is the issuer's own and a lost connection ends it.
 
+mod refusing;
+
 use super::carrier::{Failure, Next, NotReady, Way};
 use super::ghosts::Ghost;
 use super::mqtt::{Connection, End, Packet, kind, level};
 use super::seats::Seats;
 use super::shards::{Shards, Speaker, greeting};
 use crate::dice::Dice;
-use crate::event::{Event, HubChange, Outcome, Sink};
+use crate::event::{Cause, Event, HubChange, Outcome, Sink};
 use crate::net::clock::Clock;
 use crate::net::connect::Source;
 use crate::net::hosts::Hosts;
@@ -17,6 +19,7 @@ use crate::net::stream::Stream;
 use crate::net::tls::{Credentials, Holders, Wallet};
 use crate::plan::identity::Rows;
 use crate::plan::{OperationKind, Plan};
+use refusing::refuse;
 use rumqttc::mqttbytes::v4::{ConnectReturnCode, Publish};
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -200,19 +203,19 @@ impl Task {
                     failures = 0;
                     self.stand.send_replace(self.ghost.is_none());
                     self.change(HubChange::Connected);
-                    let over = self.serve(&mut connection, &mut requests).await;
+                    let ended = self.serve(&mut connection, &mut requests).await;
                     self.stand.send_replace(false);
                     for (_, answer) in self.unanswered.drain() {
                         // Whoever gave up no longer listens.
                         let _ = answer.send(Outcome::Reset);
                     }
-                    if over {
+                    let Some(cause) = ended else {
                         let _ = self.send(&mut connection, &Packet::Disconnect);
                         connection.close();
                         self.change(HubChange::Left);
                         return;
-                    }
-                    self.change(HubChange::Lost);
+                    };
+                    self.change(HubChange::Lost(cause));
                 }
                 Ok(None) => return,
                 Err(_) => failures = failures.saturating_add(1),
@@ -321,18 +324,18 @@ impl Task {
         }
     }
 
-    /// Publishes until the connection ends (false) or nobody publishes any more (true).
+    /// Publishes until the connection ends, and by what, or nobody publishes any more (`None`).
     async fn serve(
         &mut self,
         connection: &mut Connection,
         requests: &mut mpsc::Receiver<Request>,
-    ) -> bool {
+    ) -> Option<Cause> {
         let mut next_ping = Instant::now() + KEEP_ALIVE;
         let mut pong_until: Option<Instant> = None;
         if let Some(ghost) = &self.ghost
-            && self.send(connection, &ghost.subscribe()).is_err()
+            && let Err(end) = self.send(connection, &ghost.subscribe())
         {
-            return false;
+            return Some(end.cause());
         }
         loop {
             let mut packets = Vec::new();
@@ -357,24 +360,27 @@ impl Task {
                                     (self.sink)(event);
                                 }
                             }
-                            _ => return false,
+                            _ => return Some(Cause::Protocol),
                         }
                     }
-                    if ended.is_err() {
-                        return false;
+                    if let Err(end) = ended {
+                        return Some(end.cause());
                     }
                 }
                 () = sleep_until(wake) => {
-                    if pong_until.is_some() || self.send(connection, &Packet::PingReq).is_err() {
-                        return false;
+                    if pong_until.is_some() {
+                        return Some(Cause::KeepAlive);
+                    }
+                    if let Err(end) = self.send(connection, &Packet::PingReq) {
+                        return Some(end.cause());
                     }
                     next_ping = Instant::now() + KEEP_ALIVE;
                     pong_until = Some(Instant::now() + TIMEOUT);
                 }
                 request = requests.recv() => match request {
-                    None => return true,
-                    Some(request) => if self.publish(connection, request).is_err() {
-                        return false;
+                    None => return None,
+                    Some(request) => if let Err(end) = self.publish(connection, request) {
+                        return Some(end.cause());
                     },
                 },
             }
@@ -480,21 +486,4 @@ async fn open_wallet(
         })
     });
     Ok(opened.await??)
-}
-
-/// Waits for `ready` while every publish is answered with `Unreachable`; `None` if nobody publishes any more.
-async fn refuse<T>(
-    requests: &mut mpsc::Receiver<Request>,
-    ready: impl Future<Output = T>,
-) -> Option<T> {
-    let mut ready = std::pin::pin!(ready);
-    loop {
-        tokio::select! {
-            biased;
-            result = &mut ready => return Some(result),
-            request = requests.recv() => {
-                let _ = request?.answer.send(Outcome::Unreachable);
-            }
-        }
-    }
 }

@@ -126,7 +126,7 @@ pub(super) fn greeting(
     // Whole seconds on the wire; rounded up, since 0 would mean none.
     let seconds = keep_alive.as_secs() + u64::from(keep_alive.subsec_nanos() > 0);
     connect.keep_alive = u16::try_from(seconds).unwrap_or(u16::MAX);
-    connect.clean_session = device.clean_start;
+    connect.clean_session = device.session.clean_start;
     connect.login = device.username.as_ref().map(|username| Login {
         username: render(username, speaker, None),
         password: device

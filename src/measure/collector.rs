@@ -231,6 +231,7 @@ impl Collector {
             }
             self.totals.tally(taken.tallies);
             self.totals.retries(taken.retries);
+            self.totals.losses(taken.losses);
             self.totals.packets(&taken.packets);
             self.totals.publishers(&taken.publishers);
             self.totals.lost_steps += taken.lost_steps;
@@ -307,6 +308,7 @@ impl Collector {
         self.totals.add(second, loaded);
         for (row, total) in second.hubs.iter_mut().zip(&self.totals.hubs) {
             row.standing = u32::try_from(total.standing()).unwrap_or(u32::MAX);
+            row.standing_stuck = u32::try_from(total.standing_stuck()).unwrap_or(u32::MAX);
         }
         self.series.push(second);
         self.intervals.add(second);

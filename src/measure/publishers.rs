@@ -21,8 +21,8 @@ impl PublisherTotal {
         match change {
             HubChange::Opened => self.opened += 1,
             HubChange::Accepted => self.accepted += 1,
-            HubChange::Lost => self.lost += 1,
-            HubChange::Connected | HubChange::Left => {}
+            HubChange::Lost(_) => self.lost += 1,
+            HubChange::Connected | HubChange::Left | HubChange::Stuck | HubChange::Freed => {}
         }
     }
 

@@ -59,8 +59,15 @@ pub struct HubSecond {
     pub left: u32,
     /// Messages on a command topic that carry no id of this run.
     pub foreign: u32,
-    /// Hubs connected at the end of the second; known once the second is closed.
+    /// Retained messages on a command topic.
+    pub retained: u32,
+    /// Hubs that became stuck, and that were freed.
+    pub stuck: u32,
+    pub freed: u32,
+    /// Hubs connected at the end of the second, stuck ones left out; known once the second is closed.
     pub standing: u32,
+    /// Hubs stuck at the end of the second; known once the second is closed.
+    pub standing_stuck: u32,
 }
 
 /// Commands of one issuer group, by the second of each step; known once the second is closed.
@@ -148,8 +155,10 @@ impl HubSecond {
             HubChange::Opened => self.opened += 1,
             HubChange::Accepted => self.accepted += 1,
             HubChange::Connected => self.connected += 1,
-            HubChange::Lost => self.lost += 1,
+            HubChange::Lost(_) => self.lost += 1,
             HubChange::Left => self.left += 1,
+            HubChange::Stuck => self.stuck += 1,
+            HubChange::Freed => self.freed += 1,
         }
     }
 
@@ -161,5 +170,8 @@ impl HubSecond {
         self.lost += other.lost;
         self.left += other.left;
         self.foreign += other.foreign;
+        self.retained += other.retained;
+        self.stuck += other.stuck;
+        self.freed += other.freed;
     }
 }

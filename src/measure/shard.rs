@@ -7,7 +7,9 @@
 use super::publishers::PublisherTotal;
 use super::retries::RetryTotal;
 use super::second::{HubSecond, OperationSecond, Second};
-use crate::event::{CommandId, CommandStep, Event, Mark, Offset, OperationId, Outcome, PacketKind};
+use crate::event::{
+    Cause, CommandId, CommandStep, Event, HubChange, Mark, Offset, OperationId, Outcome, PacketKind,
+};
 use crate::plan::Plan;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -93,6 +95,8 @@ pub(super) struct Contents {
     pub carried: Option<Second>,
     pub tallies: BTreeMap<(OperationId, Outcome), Tally>,
     pub retries: BTreeMap<OperationId, RetryTotal>,
+    /// Lost sessions by group and cause.
+    pub losses: BTreeMap<(u16, Cause), u64>,
     /// By group, then by kind.
     pub packets: Vec<[PacketCount; PacketKind::ALL.len()]>,
     /// Parallel to `Target::devices`.
@@ -228,14 +232,15 @@ impl Shard {
                 }
             }
             Event::Finished { .. } => self.finished(contents, event),
-            Event::Hub { group, change, at } => {
-                if let Some(row) = contents.hubs(&self.plan, at, group) {
-                    row.change(change);
-                }
-            }
+            Event::Hub { group, change, at } => contents.session(&self.plan, group, change, at),
             Event::Foreign { group, at } => {
                 if let Some(row) = contents.hubs(&self.plan, at, group) {
                     row.foreign += 1;
+                }
+            }
+            Event::Retained { group, at } => {
+                if let Some(row) = contents.hubs(&self.plan, at, group) {
+                    row.retained += 1;
                 }
             }
             _ => {}
@@ -338,6 +343,16 @@ impl Contents {
 
     fn hubs(&mut self, plan: &Plan, at: Offset, group: u16) -> Option<&mut HubSecond> {
         self.second(plan, at).hubs.get_mut(usize::from(group))
+    }
+
+    /// The session of a hub changed.
+    fn session(&mut self, plan: &Plan, group: u16, change: HubChange, at: Offset) {
+        if let HubChange::Lost(cause) = change {
+            *self.losses.entry((group, cause)).or_default() += 1;
+        }
+        if let Some(row) = self.hubs(plan, at, group) {
+            row.change(change);
+        }
     }
 
     fn tally(&mut self, operation: OperationId, outcome: Outcome) -> &mut Tally {

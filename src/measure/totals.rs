@@ -6,7 +6,7 @@ use super::publishers::PublisherTotal;
 use super::retries::RetryTotal;
 use super::second::{OperationSecond, Second};
 use super::shard::{PacketCount, Tally};
-use crate::event::{OperationId, Outcome, PacketKind};
+use crate::event::{Cause, OperationId, Outcome, PacketKind};
 use crate::plan::{IssuerGroup, Plan};
 use std::collections::BTreeMap;
 
@@ -19,6 +19,8 @@ pub struct Totals {
     pub hubs: Vec<HubTotal>,
     /// By issuer group, then by shard of its hubs: commands by the state in which they were first settled.
     pub by_shard: Vec<Vec<[u64; State::ALL.len()]>>,
+    /// Parallel to `Plan::hubs`: lost sessions by what ended them.
+    pub losses: Vec<BTreeMap<Cause, u64>>,
     /// Parallel to `Target::devices`.
     pub publishers: Vec<PublisherTotal>,
     /// Steps of commands that did not fit between two visits of the collector.
@@ -62,6 +64,9 @@ pub struct HubTotal {
     pub lost: u64,
     pub left: u64,
     pub foreign: u64,
+    pub retained: u64,
+    pub stuck: u64,
+    pub freed: u64,
     /// Attempts to connect after 0:00, when every hub had stood.
     pub reconnects: u64,
     /// By the discriminant of [`PacketKind`].
@@ -95,10 +100,17 @@ impl OperationTotal {
 }
 
 impl HubTotal {
-    /// Connected now.
+    /// Connected now and not stuck.
     #[must_use]
     pub fn standing(&self) -> u64 {
-        self.connected.saturating_sub(self.lost + self.left)
+        self.connected
+            .saturating_sub(self.lost + self.left + self.standing_stuck())
+    }
+
+    /// Stuck now.
+    #[must_use]
+    pub fn standing_stuck(&self) -> u64 {
+        self.stuck.saturating_sub(self.freed)
     }
 }
 
@@ -112,6 +124,7 @@ impl Totals {
                 .iter()
                 .map(|group| by_shard(plan, group))
                 .collect(),
+            losses: vec![BTreeMap::new(); plan.hubs.len()],
             publishers: vec![PublisherTotal::default(); plan.target.devices.len()],
             lost_steps: 0,
         }
@@ -129,6 +142,9 @@ impl Totals {
             total.lost += u64::from(now.lost);
             total.left += u64::from(now.left);
             total.foreign += u64::from(now.foreign);
+            total.retained += u64::from(now.retained);
+            total.stuck += u64::from(now.stuck);
+            total.freed += u64::from(now.freed);
             total.reconnects += if loaded { u64::from(now.connects) } else { 0 };
         }
     }
@@ -147,6 +163,14 @@ impl Totals {
         for (operation, counts) in retries {
             if let Some(total) = self.operations.get_mut(usize::from(operation.0)) {
                 total.retries.add(counts);
+            }
+        }
+    }
+
+    pub(super) fn losses(&mut self, losses: BTreeMap<(u16, Cause), u64>) {
+        for ((group, cause), count) in losses {
+            if let Some(causes) = self.losses.get_mut(usize::from(group)) {
+                *causes.entry(cause).or_default() += count;
             }
         }
     }

@@ -101,6 +101,8 @@ pub enum HubState {
     Connected,
     Lost,
     Refused,
+    /// The session stands, and no publish is acknowledged.
+    Stuck,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,6 +19,7 @@ pub mod outlook;
 pub mod places;
 pub mod quantity;
 pub mod routing;
+pub mod session;
 pub mod signal;
 pub mod target;
 pub mod template;

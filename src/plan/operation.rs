@@ -27,6 +27,8 @@ pub enum OperationKind {
     Telemetry { hubs: usize },
     /// One publish of an answer (QoS 1: to its PUBACK).
     Answer { hubs: usize },
+    /// MQTT 5: one re-authentication of a live session, from the order to AUTH 0x00.
+    Reauthenticate { hubs: usize },
     /// One request step of a rider group's journey.
     Step { riders: usize, step: usize },
     /// A whole journey, thinking left out of no latency.
@@ -71,6 +73,13 @@ pub fn table(
         }
         if device.answer.is_some() {
             row("answer", &group.name, OperationKind::Answer { hubs });
+        }
+        if device.authentication.is_some() {
+            row(
+                "reauthenticate",
+                &group.name,
+                OperationKind::Reauthenticate { hubs },
+            );
         }
     }
     for (riders, group) in riders.iter().enumerate() {

@@ -4,6 +4,7 @@ use super::fault::{Component, Link, OperationSpec};
 use super::identity::IdentitySet;
 use super::json_path::JsonPath;
 use super::places::Places;
+use super::session::{Authentication, MqttVersion, Session, Will};
 use super::template::{JsonTemplate, Template};
 use super::tls::{DeviceTls, is_secured};
 use super::witness::LiveSessions;
@@ -74,13 +75,17 @@ pub enum SecretSource {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Device {
     pub name: String,
+    pub version: MqttVersion,
     /// `mqtt://`, `mqtts://`, `ws://` or `wss://host:port` by the name of the shard, in the order of the file. At least one.
     pub shards: Vec<(String, Template)>,
     pub find: Find,
     pub client_id: Template,
     pub username: Option<Template>,
     pub password: Option<Template>,
-    pub clean_start: bool,
+    pub session: Session,
+    pub will: Option<Will>,
+    /// MQTT 5: enhanced authentication, also again on a live session.
+    pub authentication: Option<Authentication>,
     pub telemetry: Option<Topic>,
     pub command: Option<CommandTopic>,
     pub answer: Option<AnswerTopic>,
@@ -358,6 +363,14 @@ impl Target {
                 Find::Balancer | Find::List(None) | Find::Redirect => {}
             }
             device
+                .will
+                .iter_mut()
+                .for_each(|will| will.each_template(each));
+            device
+                .authentication
+                .iter_mut()
+                .for_each(|authentication| authentication.each_template(each));
+            device
                 .telemetry
                 .iter_mut()
                 .for_each(|topic| each(&mut topic.topic));
@@ -407,6 +420,7 @@ impl Target {
             if let Find::Ask(ask) = &mut device.find {
                 ask.request.json.iter_mut().for_each(&mut *each);
             }
+            device.will.iter_mut().for_each(|will| will.each_json(each));
         }
         for command in &mut self.commands {
             match &mut command.send {

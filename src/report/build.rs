@@ -248,6 +248,7 @@ fn packet_name(kind: PacketKind) -> &'static str {
         PacketKind::PingReq => "PINGREQ",
         PacketKind::PingResp => "PINGRESP",
         PacketKind::Disconnect => "DISCONNECT",
+        PacketKind::Auth => "AUTH",
     }
 }
 

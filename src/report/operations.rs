@@ -176,6 +176,7 @@ fn kind(kind: OperationKind) -> &'static str {
         OperationKind::Handshake { .. } => "handshake",
         OperationKind::Telemetry { .. } => "telemetry",
         OperationKind::Answer { .. } => "answer",
+        OperationKind::Reauthenticate { .. } => "reauthenticate",
         OperationKind::Step { .. } => "step",
         OperationKind::Journey { .. } => "journey",
         OperationKind::Span { .. } => "span",

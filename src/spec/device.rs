@@ -7,6 +7,7 @@ use super::reader::At;
 use super::target::Names;
 use super::witness;
 use crate::plan::json_path::JsonPath;
+use crate::plan::session::Session;
 use crate::plan::target::{AnswerTopic, CommandTopic, Device, Find, Topic};
 use crate::plan::template::{JsonTemplate, Template};
 use crate::plan::tls::DeviceTls;
@@ -41,10 +42,10 @@ pub(super) fn device(name: &str, at: &At<'_>, names: &Names) -> Option<Device> {
             "add `username: …`; MQTT 3.1.1 wants both",
         );
     }
-    let clean_start = fields
+    let session = fields
         .get("session")
         .and_then(|at| session(&at))
-        .unwrap_or(true);
+        .unwrap_or_default();
     let telemetry = fields.get("telemetry").and_then(|at| topic(&at, names));
     let command = fields
         .get("command")
@@ -70,12 +71,13 @@ pub(super) fn device(name: &str, at: &At<'_>, names: &Names) -> Option<Device> {
         client_id: client_id.unwrap_or_else(serial_template),
         username,
         password,
-        clean_start,
+        session,
         telemetry,
         command,
         answer,
         identity: None,
         tls: DeviceTls::default(),
+        ..Device::default()
     })
 }
 
@@ -123,11 +125,14 @@ fn shards(at: &At<'_>, names: &Names) -> Vec<(String, Template)> {
         .collect()
 }
 
-fn session(at: &At<'_>) -> Option<bool> {
+fn session(at: &At<'_>) -> Option<Session> {
     let mut fields = at.fields()?;
-    let clean = fields.get("clean_start").and_then(|at| at.truth());
+    let clean_start = fields.get("clean_start").and_then(|at| at.truth());
     fields.finish(&["expiry"]);
-    clean
+    Some(Session {
+        clean_start: clean_start.unwrap_or(true),
+        ..Session::default()
+    })
 }
 
 pub(super) fn qos(fields: &mut Fields<'_>) -> u8 {

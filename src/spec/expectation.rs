@@ -83,6 +83,7 @@ pub(super) enum Metric {
     InDoubt,
     Connected,
     Refused,
+    Stuck,
     Connects,
     Reconnects,
     Wait,
@@ -101,7 +102,7 @@ pub(super) enum Metric {
     CriticalShare,
 }
 
-pub(super) const METRICS: [(&str, Metric); 30] = [
+pub(super) const METRICS: [(&str, Metric); 31] = [
     ("success", Metric::Success),
     ("declined", Metric::Declined),
     ("unfinished", Metric::Unfinished),
@@ -116,6 +117,7 @@ pub(super) const METRICS: [(&str, Metric); 30] = [
     ("in doubt", Metric::InDoubt),
     ("connected", Metric::Connected),
     ("refused", Metric::Refused),
+    ("stuck", Metric::Stuck),
     ("connects", Metric::Connects),
     ("reconnects", Metric::Reconnects),
     ("wait", Metric::Wait),

@@ -40,6 +40,7 @@ impl Subjects<'_> {
                         OperationKind::Telemetry { .. }
                             | OperationKind::Answer { .. }
                             | OperationKind::Span { .. }
+                            | OperationKind::Reauthenticate { .. }
                             | OperationKind::Command { .. }
                     )
                 };
@@ -103,6 +104,7 @@ impl Subjects<'_> {
             Metric::InDoubt => self.commands(named()?, CommandState::InDoubt),
             Metric::Connected => self.hubs(named()?, HubState::Connected),
             Metric::Refused => self.hubs(named()?, HubState::Refused),
+            Metric::Stuck => self.hubs(named()?, HubState::Stuck),
             Metric::Connects => self.rate(name, at, HubRate::Connects),
             Metric::Reconnects => self.rate(name, at, HubRate::Reconnects),
             Metric::Wait => self.pool(named()?, PoolSignal::Wait, stat, TIME),
@@ -388,7 +390,7 @@ fn nameless(metric: Metric, at: usize) -> BadLine {
         | Metric::Unexpected
         | Metric::InDoubt
         | Metric::Lost => "commands",
-        Metric::Connected | Metric::Refused => "hubs",
+        Metric::Connected | Metric::Refused | Metric::Stuck => "hubs",
         Metric::Wait
         | Metric::Waiting
         | Metric::Saturation
@@ -411,6 +413,7 @@ fn kind_name(kind: OperationKind) -> &'static str {
         OperationKind::Handshake { .. } => "the TLS handshakes of hubs",
         OperationKind::Telemetry { .. } => "the telemetry of hubs",
         OperationKind::Answer { .. } => "the answers of hubs",
+        OperationKind::Reauthenticate { .. } => "the re-authentication of hubs",
         OperationKind::Step { .. } => "a step",
         OperationKind::Journey { .. } => "a journey",
         OperationKind::Span { .. } => "a span",

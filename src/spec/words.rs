@@ -4,7 +4,7 @@ use super::units::Wrong;
 use serde_yaml::Value;
 
 /// Words that the grammar of expectations gives a meaning.
-const RESERVED: [&str; 33] = [
+const RESERVED: [&str; 34] = [
     "after",
     "at",
     "attempts",
@@ -38,6 +38,7 @@ const RESERVED: [&str; 33] = [
     "lost",
     "telemetry",
     "answer",
+    "reauthenticate",
 ];
 
 /// A name that a user may give: letters, digits, `-` and `_`, and no word of the grammar of expectations.

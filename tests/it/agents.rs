@@ -14,6 +14,7 @@ mod plans;
 mod profiles;
 mod retry;
 mod riders;
+mod seen;
 pub mod target;
 mod whole;
 pub mod world;

@@ -26,7 +26,6 @@ fn target(shards: &[&str], never: &[&str]) -> Target {
         client_id: template("<serial>"),
         username: None,
         password: None,
-        clean_start: true,
         telemetry: None,
         command: None,
         answer: None,

@@ -8,15 +8,27 @@ use crate::plan::routing::hub_of;
 impl Hub {
     /// Answers every command that has been acted on, and waits for the next.
     pub(super) fn actuated(&mut self, now: Offset, out: &mut Vec<Action>) {
-        if self.errands.answer(&self.config, now, out) {
-            self.arm_deadline(now, out);
-        }
+        self.errands.answer(&self.config, now, out);
+        self.arm_for_errands(out);
         if let Some(at) = self.errands.next_actuation() {
             out.push(Action::WakeAt(Timer::Actuated, at));
         }
     }
 
-    pub(super) fn command(&mut self, now: Offset, id: Option<CommandId>, out: &mut Vec<Action>) {
+    pub(super) fn command(
+        &mut self,
+        now: Offset,
+        id: Option<CommandId>,
+        retained: bool,
+        out: &mut Vec<Action>,
+    ) {
+        if retained {
+            out.push(Action::Tell(Event::Retained {
+                group: self.config.group,
+                at: now,
+            }));
+            return;
+        }
         let Some(id) = id.filter(|id| self.is_for_us(*id)) else {
             out.push(Action::Tell(Event::Foreign {
                 group: self.config.group,

@@ -136,7 +136,7 @@ impl Hub {
             return;
         };
         out.push(Action::Close(how));
-        self.leave(now, HubChange::Left, out);
+        self.leave(now, (HubChange::Left, Outcome::Reset), out);
         self.failures = 0;
         self.wait_until(now, out);
     }

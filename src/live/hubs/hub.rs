@@ -9,9 +9,11 @@ use super::Group;
 use super::link::{Brought, Link, Phase};
 use super::orders::Board;
 use super::timers::{NEVER, Timers};
-use crate::agents::{Action, Agent, Context as Deciding, Hub, Input, Message, Order, ShardRow};
+use crate::agents::{
+    Accepted, Action, Agent, Context as Deciding, Hub, Input, Message, Order, ShardRow,
+};
 use crate::dice::Dice;
-use crate::event::{AgentId, AgentKind, Event, Offset, Outcome, PacketKind};
+use crate::event::{AgentId, AgentKind, Cause, Event, Offset, Outcome, PacketKind};
 use crate::live::mqtt::{End, Packet, kind, level};
 use crate::live::shards::{Speaker, render};
 use crate::net::connect::Source;
@@ -168,7 +170,12 @@ impl HubTask {
             Action::Subscribe => self.subscribe(inputs),
             Action::Close(how) => self.close(how),
             Action::Ping => self.send(&Packet::PingReq, inputs),
-            Action::Publish { token, message } => self.publish(token, message, inputs),
+            Action::Leave => self.close(How::Disconnect),
+            Action::Publish {
+                token,
+                message,
+                again,
+            } => self.publish((token, again), message, inputs),
             Action::WakeAt(timer, at) => self.timers.wake_at(timer, at),
             Action::Cancel(timer) => self.timers.cancel(timer),
             Action::Tell(event) => {
@@ -180,8 +187,8 @@ impl HubTask {
             }
             Action::Done => self.done = true,
             Action::Renew => self.renew(),
-            // A hub asks for no request.
-            Action::Request { .. } => {}
+            // A hub asks for no request, and MQTT 3.1.1 knows no authentication of its own.
+            Action::Request { .. } | Action::Reauthenticate => {}
         }
     }
 
@@ -216,9 +223,7 @@ impl HubTask {
         let way = self.group.shards.way(usize::from(shard));
         match way.and_then(|way| way.open(nth, Source::Spread(nth))) {
             Some(opening) => self.link = Link::Connecting(opening),
-            None => inputs.push_back(Input::Lost {
-                outcome: Outcome::Unreachable,
-            }),
+            None => inputs.push_back(lost(Outcome::Unreachable, Cause::Network)),
         }
     }
 
@@ -238,7 +243,12 @@ impl HubTask {
         self.send(&Packet::Subscribe(subscribe), inputs);
     }
 
-    fn publish(&mut self, token: u64, message: Message, inputs: &mut VecDeque<Input<'static>>) {
+    fn publish(
+        &mut self,
+        (token, again): (u64, bool),
+        message: Message,
+        inputs: &mut VecDeque<Input<'static>>,
+    ) {
         let group = Arc::clone(&self.group);
         let Some((topic, qos, payload)) = group.message(message, self.speaker(&self.serial()))
         else {
@@ -246,13 +256,27 @@ impl HubTask {
         };
         let mut publish = Publish::new(topic, level(qos), payload);
         if qos > 0 {
-            publish.pkid = self.free_packet();
-            self.unanswered.push((publish.pkid, token));
+            publish.dup = again;
+            publish.pkid = self.packet_of(token);
         }
         self.send(&Packet::Publish(publish), inputs);
         if qos == 0 && matches!(self.link, Link::Open(..)) {
-            inputs.push_back(Input::Published { token });
+            inputs.push_back(Input::Published {
+                token,
+                outcome: Outcome::Ok,
+            });
         }
+    }
+
+    /// The packet id of a publish: the one that it had in this session, or a free one.
+    fn packet_of(&mut self, token: u64) -> u16 {
+        let known = self.unanswered.iter().find(|(_, known)| *known == token);
+        if let Some((packet, _)) = known {
+            return *packet;
+        }
+        let packet = self.free_packet();
+        self.unanswered.push((packet, token));
+        packet
     }
 
     /// The next packet id that no publish of this session uses.
@@ -282,9 +306,11 @@ impl HubTask {
         }
     }
 
-    /// Takes the link out; nothing of it is told any more.
+    /// Takes the link out; nothing of it is told any more. Packet ids outlive it where the session may be resumed.
     fn forget(&mut self) -> Link {
-        self.unanswered = Vec::new();
+        if self.group.device().session.clean_start {
+            self.unanswered = Vec::new();
+        }
         std::mem::replace(&mut self.link, Link::Idle)
     }
 
@@ -299,7 +325,7 @@ impl HubTask {
             Err(end) => {
                 let outcome = self.explain_end(&end);
                 drop(self.forget());
-                inputs.push_back(Input::Lost { outcome });
+                inputs.push_back(lost(outcome, end.cause()));
             }
         }
     }
@@ -330,7 +356,7 @@ impl HubTask {
             Brought::Step(Err(failure)) => {
                 let failure = failure.with(self.group.shards.terms());
                 self.group.explain(self.index, &failure);
-                self.lose(failure.outcome);
+                self.lose(failure.outcome, Cause::Network);
             }
             Brought::Packets(packets, ended) => {
                 for packet in packets {
@@ -348,8 +374,9 @@ impl HubTask {
                     if matches!(end, End::Refused(_)) {
                         self.count(PacketKind::ConnAck, false);
                     }
+                    let cause = end.cause();
                     let outcome = self.explain_end(&end);
-                    self.lose(outcome);
+                    self.lose(outcome, cause);
                 }
             }
         }
@@ -366,9 +393,13 @@ impl HubTask {
                     return Err(Outcome::Refused(answer.code as u16));
                 }
                 *phase = Phase::Accepted;
-                self.turn(Input::Accepted {
+                if !answer.session_present {
+                    self.unanswered = Vec::new();
+                }
+                self.turn(Input::Accepted(Accepted {
                     session_present: answer.session_present,
-                });
+                    ..Accepted::default()
+                }));
             }
             (Packet::SubAck(answer), Phase::Subscribing(packet)) => {
                 if answer.pkid != packet || answer.return_codes.len() != 1 {
@@ -391,7 +422,10 @@ impl HubTask {
                     .position(|(packet, _)| *packet == answer.pkid)
                 {
                     let (_, token) = self.unanswered.swap_remove(place);
-                    self.turn(Input::Published { token });
+                    self.turn(Input::Published {
+                        token,
+                        outcome: Outcome::Ok,
+                    });
                 }
             }
             (Packet::PingResp, _) => self.turn(Input::Pong),
@@ -405,14 +439,17 @@ impl HubTask {
             let mut inputs = VecDeque::new();
             self.send(&Packet::PubAck(PubAck::new(publish.pkid)), &mut inputs);
             // The message is there even if its acknowledgement can't be sent any more.
-            self.turn(Input::Command {
-                id: self.group.command(&publish.payload),
-            });
+            self.turn(self.command(publish));
             inputs.into_iter().for_each(|input| self.turn(input));
         } else {
-            self.turn(Input::Command {
-                id: self.group.command(&publish.payload),
-            });
+            self.turn(self.command(publish));
+        }
+    }
+
+    fn command(&self, publish: &Publish) -> Input<'static> {
+        Input::Command {
+            id: self.group.command(&publish.payload),
+            retained: publish.retain,
         }
     }
 
@@ -424,13 +461,17 @@ impl HubTask {
         } else {
             How::Close
         });
-        self.turn(Input::Lost { outcome });
+        self.turn(lost(outcome, Cause::Protocol));
     }
 
-    fn lose(&mut self, outcome: Outcome) {
+    fn lose(&mut self, outcome: Outcome, cause: Cause) {
         drop(self.forget());
-        self.turn(Input::Lost { outcome });
+        self.turn(lost(outcome, cause));
     }
+}
+
+fn lost(outcome: Outcome, cause: Cause) -> Input<'static> {
+    Input::Lost { outcome, cause }
 }
 
 /// Waits for the hub's due time and then for a place among the connects that are under way to its shard.

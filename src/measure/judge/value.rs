@@ -287,6 +287,10 @@ impl Judge<'_> {
                 self.points(part)
                     .map(|(second, point)| (second, sum(point, &|row| row.standing) / by)),
             ),
+            HubState::Stuck => part.pick(
+                self.points(part)
+                    .map(|(second, point)| (second, sum(point, &|row| row.standing_stuck) / by)),
+            ),
             HubState::Lost => {
                 let seconds = part.length();
                 let lost: f64 = self

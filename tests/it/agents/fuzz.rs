@@ -5,11 +5,11 @@ use super::plans::{TAG, millis, plan};
 use super::whole::whole_plan;
 use proptest::prelude::*;
 use rushhour::agents::{
-    Action, Agent, Context, Hub, HubConfig, Input, Issuer, IssuerConfig, Order, Reply, ReplyResult,
-    Rider, RiderConfig, Timer,
+    Accepted, Action, Agent, Context, Hub, HubConfig, Input, Issuer, IssuerConfig, Order, Reply,
+    ReplyResult, Rider, RiderConfig, Timer,
 };
 use rushhour::dice::Dice;
-use rushhour::event::{CommandId, Offset, Outcome};
+use rushhour::event::{Cause, CommandId, Offset, Outcome};
 use rushhour::plan::fault::How;
 use rushhour::retry::Budget;
 use std::collections::HashMap;
@@ -52,19 +52,31 @@ fn any_input() -> impl Strategy<Value = Input<'static>> {
         Just(Timer::Actuated),
         Just(Timer::Wait),
     ];
+    let cause = prop_oneof![
+        Just(Cause::Closed),
+        Just(Cause::KeepAlive),
+        any::<u8>().prop_map(Cause::Disconnected),
+    ];
     let how = prop_oneof![Just(How::Disconnect), Just(How::Close), Just(How::Reset)];
     prop_oneof![
         1 => Just(Input::Due { due: Offset::ZERO }),
         8 => timer.prop_map(Input::Timer),
         2 => Just(Input::Opened),
-        4 => any::<bool>().prop_map(|session_present| Input::Accepted { session_present }),
+        4 => (any::<bool>(), prop::option::of(0_u16..60), prop::option::of(0_u16..3)).prop_map(
+            |(session_present, keep_alive_s, receive_maximum)| Input::Accepted(Accepted {
+                session_present, keep_alive_s, receive_maximum
+            })
+        ),
         4 => Just(Input::Subscribed),
-        2 => outcome.prop_map(|outcome| Input::Lost { outcome }),
+        2 => (outcome.clone(), cause).prop_map(|(outcome, cause)| Input::Lost { outcome, cause }),
         2 => Just(Input::Pong),
-        4 => (0_u64..12).prop_map(|token| Input::Published { token }),
-        4 => prop::option::of((0_u16..2, 1_u64..20)).prop_map(|id| Input::Command {
-            id: id.map(|(issuer, number)| CommandId { issuer, number })
+        4 => (0_u64..12, prop_oneof![Just(Outcome::Ok), Just(Outcome::Refused(0x97)), Just(Outcome::NotSent)])
+            .prop_map(|(token, outcome)| Input::Published { token, outcome }),
+        4 => (prop::option::of((0_u16..2, 1_u64..20)), any::<bool>()).prop_map(|(id, retained)| Input::Command {
+            id: id.map(|(issuer, number)| CommandId { issuer, number }), retained
         }),
+        1 => Just(Input::Told(Order::Reauthenticate)),
+        1 => Just(Input::Reauthenticated),
         6 => (result, body).prop_map(|(result, body)| Input::Reply(Reply { result, body, retry_after: None })),
         1 => (how, 0_u64..5000).prop_map(|(how, away)| Input::Told(Order::Drop { how, away: millis(away) })),
     ]

@@ -1,7 +1,7 @@
 //! What is in store for an agent, to be told when its time comes.
 
-use rushhour::agents::{Input, Order, Reference, Reply, ReplyResult, Timer};
-use rushhour::event::{CommandId, Offset, Outcome};
+use rushhour::agents::{Accepted, Input, Order, Reference, Reply, ReplyResult, Timer};
+use rushhour::event::{Cause, CommandId, Offset, Outcome};
 
 pub enum Occurrence {
     Given(Given),
@@ -16,12 +16,14 @@ pub enum Given {
     Found(Result<u16, Outcome>),
     Pointed(Reference),
     Opened,
-    Accepted,
+    Accepted(Accepted),
     Subscribed,
-    Lost(Outcome),
+    Lost(Outcome, Cause),
     Pong,
     Published(u64),
-    Command(Option<CommandId>),
+    /// And whether it was retained.
+    Command(Option<CommandId>, bool),
+    Reauthenticated,
     Reply(ReplyResult),
     Told(Order),
 }
@@ -37,14 +39,22 @@ impl Given {
                 reference: *reference,
             },
             Given::Opened => Input::Opened,
-            Given::Accepted => Input::Accepted {
-                session_present: false,
-            },
+            Given::Accepted(accepted) => Input::Accepted(*accepted),
             Given::Subscribed => Input::Subscribed,
-            Given::Lost(outcome) => Input::Lost { outcome: *outcome },
+            Given::Lost(outcome, cause) => Input::Lost {
+                outcome: *outcome,
+                cause: *cause,
+            },
             Given::Pong => Input::Pong,
-            Given::Published(token) => Input::Published { token: *token },
-            Given::Command(id) => Input::Command { id: *id },
+            Given::Published(token) => Input::Published {
+                token: *token,
+                outcome: Outcome::Ok,
+            },
+            Given::Command(id, retained) => Input::Command {
+                id: *id,
+                retained: *retained,
+            },
+            Given::Reauthenticated => Input::Reauthenticated,
             Given::Reply(result) => Input::Reply(Reply {
                 result: *result,
                 body,

@@ -145,7 +145,7 @@ fn a_dropped_hub_stays_away_and_has_left_of_its_own_will() {
     let back = world.changes(HubChange::Connected);
     let left = world.changes(HubChange::Left);
     assert_eq!(left.len(), 10, "half of 20");
-    assert!(world.changes(HubChange::Lost).is_empty());
+    assert!(world.lost().is_empty());
     for hub in left.keys() {
         let away = back[hub][1].since(at(30));
         assert!(away >= seconds(8) && away < seconds(13), "{away:?}");
@@ -246,7 +246,7 @@ fn a_ping_without_an_answer_ends_the_session() {
     let plan = hubs(5);
     let mut world = World::new(plan, target);
     world.run_until(at(40));
-    for (hub, lost) in world.changes(HubChange::Lost) {
+    for (hub, lost) in world.lost() {
         let ping = world
             .pings
             .iter()
@@ -255,7 +255,7 @@ fn a_ping_without_an_answer_ends_the_session() {
             .0;
         assert_eq!(lost[0].since(ping), seconds(5), "the group's timeout");
     }
-    assert_eq!(world.changes(HubChange::Lost).len(), 5);
+    assert_eq!(world.lost().len(), 5);
     assert!(world.closes.iter().all(|(_, _, how)| *how == How::Close));
     world.stop();
 }
@@ -276,7 +276,7 @@ fn a_publish_without_an_answer_times_out_and_the_session_stays() {
         ends.len() >= 5 * 4 && ends.iter().all(|end| *end == (Outcome::TimedOut, 1)),
         "{ends:?}"
     );
-    assert!(world.changes(HubChange::Lost).is_empty());
+    assert!(world.lost().is_empty());
     world.stop();
 }
 

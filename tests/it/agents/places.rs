@@ -7,7 +7,7 @@ use super::world::{World, ZERO, at};
 use proptest::prelude::*;
 use rushhour::agents::whereabouts::{Finding, Next, Whereabouts};
 use rushhour::agents::{Order, Reference};
-use rushhour::event::{Event, HubChange, Outcome, ReferenceVerdict};
+use rushhour::event::{Cause, Event, HubChange, Outcome, ReferenceVerdict};
 use rushhour::plan::fault::How;
 use rushhour::plan::json_path::JsonPath;
 use rushhour::plan::target::{Answer, Ask, Find, Method, Request};
@@ -151,7 +151,10 @@ fn a_reference_is_followed_at_once() {
         for_good: false,
     };
     world.give(0, &Given::Pointed(elsewhere));
-    world.give(0, &Given::Lost(Outcome::Refused(0x9c)));
+    world.give(
+        0,
+        &Given::Lost(Outcome::Refused(0x9c), Cause::Disconnected(0x9c)),
+    );
     world.run_until(at(6));
     assert_eq!(shards_of(&world), [0, 2]);
     assert!(world.connects[1].0.since(at(5)) < millis(1));
@@ -188,7 +191,10 @@ fn servers_that_send_a_hub_to_each_other_are_met_with_backoff() {
                     for_good: true,
                 }),
             );
-            world.give(0, &Given::Lost(Outcome::Refused(0x9d)));
+            world.give(
+                0,
+                &Given::Lost(Outcome::Refused(0x9d), Cause::Disconnected(0x9d)),
+            );
         }
     }
     // At once, then 1, 2, 4, 8, 16, 16, 16 s, each with what the way takes.
@@ -206,7 +212,7 @@ fn renewal_is_no_loss() {
         world.run_until(at(6));
         assert_eq!(world.renewals.len(), 1);
         assert_eq!(world.connects.len(), connects);
-        assert_eq!(world.changes(HubChange::Lost).len(), 0);
+        assert_eq!(world.lost().len(), 0);
         assert_eq!(world.changes(HubChange::Left).len(), left);
         assert_eq!(world.connected(), 1);
         world.stop();

@@ -154,7 +154,6 @@ fn device() -> Device {
         client_id: text("<serial>"),
         username: None,
         password: None,
-        clean_start: true,
         telemetry: Some(Topic {
             topic: text("d/<serial>/state"),
             qos: 0,

@@ -125,7 +125,7 @@ fn against_a_healthy_target_everything_succeeds() {
         50,
         "told to stop at the end"
     );
-    assert!(world.changes(HubChange::Lost).is_empty());
+    assert!(world.lost().is_empty());
     for step in [
         CommandStep::Due,
         CommandStep::Accepted,

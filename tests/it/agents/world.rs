@@ -7,11 +7,11 @@ use super::given::{Given, Occurrence};
 use super::plans::{TAG, seconds};
 use super::target::{Answer, Connect, Target, render};
 use rushhour::agents::{
-    Action, Agent, Context, Hub, HubConfig, Input, Issuer, IssuerConfig, Order, ReplyResult, Rider,
-    RiderConfig, Timer,
+    Accepted, Action, Agent, Context, Hub, HubConfig, Input, Issuer, IssuerConfig, Order,
+    ReplyResult, Rider, RiderConfig, Timer,
 };
 use rushhour::dice::Dice;
-use rushhour::event::{AgentId, AgentKind, CommandId, Event, HubChange, Offset, Outcome};
+use rushhour::event::{AgentId, AgentKind, Cause, CommandId, Event, Offset, Outcome};
 use rushhour::plan::fault::{How, TriggerKind};
 use rushhour::plan::target::CommandSend;
 use rushhour::plan::{self, Plan};
@@ -144,22 +144,6 @@ impl World {
         }
     }
 
-    /// How many hubs are connected.
-    pub fn connected(&self) -> i32 {
-        let change = |event: &Event| match event {
-            Event::Hub {
-                change: HubChange::Connected,
-                ..
-            } => 1,
-            Event::Hub {
-                change: HubChange::Lost | HubChange::Left,
-                ..
-            } => -1,
-            _ => 0,
-        };
-        self.told.iter().map(|(_, event)| change(event)).sum()
-    }
-
     /// Started, finished and unfinished actions of all agents.
     pub fn sums(&self) -> (usize, usize, usize) {
         self.actors
@@ -174,22 +158,9 @@ impl World {
             })
     }
 
-    /// When hub changes of this kind were told, by hub.
-    pub fn changes(&self, wanted: HubChange) -> BTreeMap<u64, Vec<Offset>> {
-        let mut by_hub: BTreeMap<u64, Vec<Offset>> = BTreeMap::new();
-        for (id, event) in &self.told {
-            if let Event::Hub { change, at, .. } = event
-                && *change == wanted
-            {
-                by_hub.entry(id.index).or_default().push(*at);
-            }
-        }
-        by_hub
-    }
-
     /// A message on the command topic of a hub of the first group.
     pub fn deliver(&mut self, hub: usize, id: Option<CommandId>) {
-        self.give(hub, &Given::Command(id));
+        self.give(hub, &Given::Command(id, false));
     }
 
     /// Drops a hub of the first group, now.
@@ -310,8 +281,8 @@ impl World {
         let body = self.target.body.as_bytes();
         let input = given.input(body);
         match given {
-            Given::Accepted => self.actors[row].accepted = true,
-            Given::Lost(_) => self.forget(row),
+            Given::Accepted(_) => self.actors[row].accepted = true,
+            Given::Lost(..) => self.forget(row),
             _ => {}
         }
         self.turn(row, input);
@@ -361,6 +332,11 @@ impl World {
                 self.forget(row);
                 self.closes.push((self.now, id, how));
             }
+            Action::Leave => {
+                self.forget(row);
+                self.closes.push((self.now, id, How::Disconnect));
+            }
+            Action::Reauthenticate => self.bring(row, delay, Given::Reauthenticated),
             Action::Ping => {
                 self.pings.push((self.now, id));
                 if (self.target.pong)(self.now, &mut self.target.dice) {
@@ -415,17 +391,25 @@ impl World {
         self.forget(row);
         let (open, accept) = (self.target.delay(), self.target.delay());
         match (self.target.connect)(self.now, &mut self.target.dice) {
-            Connect::Fails(outcome) => self.bring(row, open, Given::Lost(outcome)),
+            Connect::Fails(outcome) => self.bring(row, open, Given::Lost(outcome, Cause::Closed)),
             Connect::Silence => self.bring(row, open, Given::Opened),
             Connect::RefusesLogin(code) => {
                 self.bring(row, open, Given::Opened);
-                self.bring(row, open + accept, Given::Lost(Outcome::Refused(code)));
+                self.bring(
+                    row,
+                    open + accept,
+                    Given::Lost(Outcome::Refused(code), Cause::Closed),
+                );
             }
             Connect::Works => {
                 self.bring(row, open, Given::Opened);
-                self.bring(row, open + accept, Given::Accepted);
+                self.bring(row, open + accept, Given::Accepted(Accepted::default()));
                 if let Some(lives) = (self.target.session)(self.now, &mut self.target.dice) {
-                    self.bring(row, open + accept + lives, Given::Lost(Outcome::Reset));
+                    self.bring(
+                        row,
+                        open + accept + lives,
+                        Given::Lost(Outcome::Reset, Cause::Reset),
+                    );
                 }
             }
         }
@@ -481,7 +465,7 @@ impl World {
         let row = self.hubs[group] + usize::try_from(hub).expect("few hubs");
         if self.actors[row].accepted {
             let delay = self.target.delay();
-            self.bring(row, delay, Given::Command(Some(id)));
+            self.bring(row, delay, Given::Command(Some(id), false));
         }
     }
 }

@@ -42,6 +42,11 @@ pub fn changes(told: &Told, row: usize, wanted: HubChange) -> usize {
     told.count(|event| matches!(event, Event::Hub { group, change, .. } if usize::from(*group) == row && *change == wanted))
 }
 
+/// Sessions of a group that were lost, for whatever cause.
+pub fn lost(told: &Told, row: usize) -> usize {
+    told.count(|event| matches!(event, Event::Hub { group, change, .. } if usize::from(*group) == row && change.is_lost()))
+}
+
 pub fn packets(told: &Told, row: usize, wanted: PacketKind, was_sent: bool) -> usize {
     told.count(|event| {
         matches!(event, Event::Packet { group, kind, sent, .. }

@@ -1,7 +1,7 @@
 //! Brokers that misbehave in a session.
 
 use super::broker::{Broker, PINGREQ, PUBLISH, SUBSCRIBE, arrived, packet_id, puback, says, then};
-use super::hubs::{HUBS, Row, TIMEOUT, changes, outcomes, packets, stage};
+use super::hubs::{HUBS, Row, TIMEOUT, changes, lost, outcomes, packets, stage};
 use super::peer::Move;
 use super::stage::{LIMIT, ended_after};
 use crate::live_hubs::fleet::start;
@@ -76,19 +76,15 @@ async fn each_way_to_lose_a_session_is_told_once_and_the_broker_counts_the_same(
     let (plan, rows) = stage(rows, hubs).await;
     let (fleet, told) = start(plan).await;
     told.until(LIMIT, "every session is lost", |told| {
-        told.hubs(HubChange::Lost) == HUBS * rows.len()
+        told.lost() == HUBS * rows.len()
     })
     .await;
     fleet.stop(LIMIT).await;
     for (row, (name, peer, ends)) in rows.iter().enumerate() {
-        for change in [
-            HubChange::Opened,
-            HubChange::Accepted,
-            HubChange::Connected,
-            HubChange::Lost,
-        ] {
+        for change in [HubChange::Opened, HubChange::Accepted, HubChange::Connected] {
             assert_eq!(changes(&told, row, change), HUBS, "{name}: {change:?}");
         }
+        assert_eq!(lost(&told, row), HUBS, "{name}");
         assert_eq!(changes(&told, row, HubChange::Left), 0, "{name}");
         assert_eq!(peer.accepted(), HUBS, "{name}: nobody is back yet");
         assert_eq!(arrived(peer, SUBSCRIBE), HUBS, "{name}");
@@ -168,11 +164,7 @@ async fn acknowledgements_that_are_late_doubled_or_out_of_order_end_each_publish
     for (row, (name, peer, expected)) in rows.iter().enumerate() {
         let ends = outcomes(&told, &plan, OperationKind::Telemetry { hubs: row });
         assert!(ends.iter().all(|end| end == expected), "{name}: {ends:?}");
-        assert_eq!(
-            changes(&told, row, HubChange::Lost),
-            0,
-            "{name}: the session stands"
-        );
+        assert_eq!(lost(&told, row), 0, "{name}: the session stands");
         let wanted = plan.operation(OperationKind::Telemetry { hubs: row });
         let unfinished = told.count(|event| matches!(event, Event::Unfinished { operation, .. } if Some(*operation) == wanted));
         let sent = packets(&told, row, PacketKind::Publish, true);

@@ -35,7 +35,6 @@ pub fn plan(ports: &[u16], count: u32) -> Plan {
         client_id: template("<serial>"),
         username: None,
         password: None,
-        clean_start: true,
         telemetry: Some(Topic {
             topic: template("d/<serial>/state"),
             qos: 0,
@@ -146,6 +145,11 @@ impl Told {
 
     pub fn hubs(&self, wanted: HubChange) -> usize {
         self.count(|event| matches!(event, Event::Hub { change, .. } if *change == wanted))
+    }
+
+    /// Sessions that were lost, for whatever cause.
+    pub fn lost(&self) -> usize {
+        self.count(|event| matches!(event, Event::Hub { change, .. } if change.is_lost()))
     }
 
     pub fn packets(&self, wanted: PacketKind, was_sent: bool) -> usize {

@@ -36,7 +36,6 @@ fn issuing(send: CommandSend, broker_port: u16) -> Plan {
         client_id: template("<serial>"),
         username: None,
         password: None,
-        clean_start: true,
         telemetry: None,
         command: None,
         answer: None,

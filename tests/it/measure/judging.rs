@@ -1,7 +1,7 @@
 //! Every subject and every scope on seconds told by hand, with the value pinned.
 
 use super::stage::{Stage, UNLOCK, ZERO, drop_at, line, plan};
-use rushhour::event::{HubChange, MarkId, Outcome};
+use rushhour::event::{Cause, HubChange, MarkId, Outcome};
 use rushhour::measure::{Judgement, Verdict};
 use rushhour::plan::Plan;
 use rushhour::plan::expect::{
@@ -262,7 +262,7 @@ fn within_looks_from_then_on() {
         );
         stage.mark(0, 20.0, 22.0);
         stage.hubs(HubChange::Connected, 10, -1.0);
-        stage.hubs(HubChange::Lost, 5, 20.5);
+        stage.hubs(HubChange::Lost(Cause::Closed), 5, 20.5);
         stage.hubs(HubChange::Connected, 5, 31.5);
         stage
     };

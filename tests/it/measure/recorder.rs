@@ -2,7 +2,7 @@
 
 use super::stage::{CONNECT, Stage, UNLOCK, ZERO, at, plan};
 use proptest::prelude::*;
-use rushhour::event::{Event, HubChange, Offset, Outcome, PacketKind};
+use rushhour::event::{Cause, Event, HubChange, Offset, Outcome, PacketKind};
 use rushhour::measure::Collector;
 use rushhour::measure::interval::INTERVAL_SECONDS;
 use std::sync::Arc;
@@ -153,7 +153,7 @@ fn hubs_standing_is_what_connected_less_what_ended() {
     for change in [HubChange::Opened, HubChange::Accepted, HubChange::Connected] {
         stage.hubs(change, 10, -2.0);
     }
-    stage.hubs(HubChange::Lost, 4, 3.5);
+    stage.hubs(HubChange::Lost(Cause::Closed), 4, 3.5);
     for change in [HubChange::Opened, HubChange::Accepted, HubChange::Connected] {
         stage.hubs(change, 3, 6.1);
     }

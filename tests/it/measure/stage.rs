@@ -141,7 +141,6 @@ fn device() -> Device {
         client_id: text("hub"),
         username: None,
         password: None,
-        clean_start: true,
         telemetry: None,
         command: None,
         answer: Some(AnswerTopic {

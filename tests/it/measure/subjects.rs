@@ -2,7 +2,7 @@
 
 use super::judging::{close, drop, evening, is, judged, latency, success, with};
 use super::stage::{COMMAND, CONNECT, ISSUE, START, Stage, UNLOCK, ZERO, at, line};
-use rushhour::event::{CommandStep, Event, HubChange, Outcome};
+use rushhour::event::{Cause, CommandStep, Event, HubChange, Outcome};
 use rushhour::plan::expect::{
     CommandState, Comparison, Expectation, HubRate, HubState, Scope, Share, Stat, Subject, TimeOf,
     Unit,
@@ -220,7 +220,7 @@ fn hubs_lost_and_refused_are_counts_or_shares_of_the_group() {
         };
         let mut stage = Stage::new(with(&[], line(subject, Equal, 0.0, unit, vec![])));
         stage.hubs(HubChange::Connected, 10, -1.0);
-        stage.hubs(HubChange::Lost, 3, 5.0);
+        stage.hubs(HubChange::Lost(Cause::Closed), 3, 5.0);
         stage.action(CONNECT, 6.0, 0.1, Outcome::Refused(151));
         stage.finish_at(70.0);
         stage.judged()

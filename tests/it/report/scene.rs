@@ -2,7 +2,7 @@
 
 use crate::measure::stage::{ISSUE, JOURNEY, Stage, UNLOCK, drop_at, line, plan};
 use rushhour::event::{
-    CommandStep, Event, HubChange, Mark, MarkId, MarkPhase, Outcome, PacketKind,
+    Cause, CommandStep, Event, HubChange, Mark, MarkId, MarkPhase, Outcome, PacketKind,
 };
 use rushhour::measure::recovery::Ending;
 use rushhour::plan::Plan;
@@ -126,7 +126,7 @@ pub fn evening() -> Stage {
         phase: seen,
         at: crate::measure::stage::at(20.4),
     }));
-    stage.hubs(HubChange::Lost, 5, 20.4);
+    stage.hubs(HubChange::Lost(Cause::Reset), 5, 20.4);
     for change in [HubChange::Opened, HubChange::Accepted, HubChange::Connected] {
         stage.hubs(change, 5, 26.5);
     }

@@ -1,0 +1,94 @@
+//! What a device asks of its MQTT session: what the broker keeps, how much it may send, what it says when the device is gone.
+
+use super::template::{JsonTemplate, Template};
+use std::time::Duration;
+
+/// The version of the protocol that a device speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MqttVersion {
+    #[default]
+    V311,
+    V5,
+}
+
+/// What a device asks of its session, and what it lets the broker do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Session {
+    /// False: the broker keeps the session over a reconnect, and unacknowledged publishes are sent again.
+    pub clean_start: bool,
+    /// MQTT 5: how long the broker keeps the session after the connection has ended, in whole seconds.
+    pub expiry: Duration,
+    /// MQTT 5: unacknowledged publishes that the broker may have under way to the hub; `None`: the standard's 65 535.
+    pub receive_maximum: Option<u16>,
+    /// MQTT 5: topic aliases that the broker may use.
+    pub topic_alias_maximum: u16,
+    /// Bytes of the largest packet that the hub takes; MQTT 5 tells it to the broker.
+    pub maximum_packet_size: u32,
+}
+
+impl Session {
+    /// Bytes of the largest packet that a hub takes unless the target file says otherwise.
+    pub const MAXIMUM_PACKET_SIZE: u32 = 1024 * 1024;
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Session {
+            clean_start: true,
+            expiry: Duration::ZERO,
+            receive_maximum: None,
+            topic_alias_maximum: 0,
+            maximum_packet_size: Session::MAXIMUM_PACKET_SIZE,
+        }
+    }
+}
+
+/// What the broker publishes for a hub whose session ends without DISCONNECT.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Will {
+    pub topic: Template,
+    /// 0 or 1.
+    pub qos: u8,
+    pub retain: bool,
+    pub body: WillBody,
+    /// MQTT 5: how long the broker waits with it, in whole seconds.
+    pub delay: Duration,
+}
+
+/// The payload of a will.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WillBody {
+    Json(JsonTemplate),
+    Text(Template),
+}
+
+/// MQTT 5 enhanced authentication: what a hub says in CONNECT, and again when it re-authenticates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Authentication {
+    pub method: String,
+    pub data: Template,
+    /// What answers a challenge of the broker (AUTH 0x18).
+    pub answer: Template,
+}
+
+impl Will {
+    pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
+        each(&mut self.topic);
+        if let WillBody::Text(text) = &mut self.body {
+            each(text);
+        }
+    }
+
+    pub(super) fn each_json(&mut self, each: &mut dyn FnMut(&mut JsonTemplate)) {
+        if let WillBody::Json(json) = &mut self.body {
+            each(json);
+        }
+    }
+}
+
+impl Authentication {
+    pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
+        each(&mut self.data);
+        each(&mut self.answer);
+    }
+}
