@@ -283,6 +283,7 @@ fn plan(count: usize, port: u16) -> Plan {
         hubs,
         riders: Vec::new(),
         issuers: Vec::new(),
+        docks: Vec::new(),
         triggers: Vec::new(),
         faults: Vec::new(),
         steady: Vec::new(),

@@ -226,9 +226,16 @@ async fn on_goose(plan: &Arc<Plan>, hosts: &Arc<Hosts>, tally: &Arc<Tally>) -> i
         }
     });
     let clock = Clock::start();
-    let fleet = UserFleet::start(plan, hosts, clock, "bench", &[sink])
-        .await
-        .expect("the riders start");
+    let fleet = UserFleet::start(
+        plan,
+        hosts,
+        clock,
+        "bench",
+        &[sink],
+        &rushhour::live::docks::Inboxes::default(),
+    )
+    .await
+    .expect("the riders start");
     let before_us = cpu_us();
     let zero = clock.now();
     fleet.begin(zero);
@@ -335,6 +342,7 @@ fn plan(address: &str, per_second: f64, lasts: Duration) -> Plan {
         hubs: Vec::new(),
         riders,
         issuers: Vec::new(),
+        docks: Vec::new(),
         triggers: Vec::new(),
         faults: Vec::new(),
         steady: Vec::new(),

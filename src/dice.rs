@@ -21,6 +21,7 @@ impl Dice {
             AgentKind::Hub => 1,
             AgentKind::Rider => 2,
             AgentKind::Issuer => 3,
+            AgentKind::Dock => 4,
         };
         Dice::named(seed, (kind << 32) | u64::from(agent.group), agent.index)
     }

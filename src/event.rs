@@ -5,9 +5,13 @@
 
 mod loss;
 mod packets;
+mod retries;
+mod returns;
 
 pub use loss::{Cause, reason, return_code};
 pub use packets::PacketKind;
+pub use retries::RetryChange;
+pub use returns::{LeftOut, ReturnId, ReturnState, ReturnStep};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -45,7 +49,7 @@ impl Offset {
     }
 }
 
-/// One agent: `group` is the row in its list of the plan (hubs, riders or issuers), `index` counts from 0.
+/// One agent: `group` is the row in its list of the plan (hubs, riders, issuers or docks), `index` counts from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AgentId {
     pub kind: AgentKind,
@@ -60,6 +64,7 @@ pub enum AgentKind {
     Hub,
     Rider,
     Issuer,
+    Dock,
 }
 
 /// One intended device action: the issuer group and the number of its arrival (from 1).
@@ -323,18 +328,6 @@ pub enum CommandStep {
     Acknowledged,
 }
 
-/// What became of a retry that the policy alone would have made at its own time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RetryChange {
-    /// The group's budget was spent: it does not leave.
-    Denied,
-    /// The target refused with 429 or 503 and said when to come again (`Retry-After`), whether or not that is respected.
-    Asked,
-    /// It was respected, and the wait became longer for it.
-    Postponed,
-}
-
 /// The one thing that flows from agents and drivers to measuring and telling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -476,6 +469,20 @@ pub enum Event {
     Command {
         id: CommandId,
         step: CommandStep,
+        at: Offset,
+    },
+    /// A step in the life of a return; `docks` is the row in `Plan::docks`, `created` when it was handed over.
+    Return {
+        docks: u16,
+        id: ReturnId,
+        created: Offset,
+        step: ReturnStep,
+        at: Offset,
+    },
+    /// A dock left out a refresh of its status that was due.
+    LeftOut {
+        docks: u16,
+        why: LeftOut,
         at: Offset,
     },
     /// A trigger or fault changed its phase.

@@ -12,7 +12,7 @@
 //! | [`retry`] | how long to wait before the next attempt |
 //! | [`plan`] | what a run is, as checked plain data; `plan::outlook` says what it asks of target and machine |
 //! | [`spec`] | YAML in, plan out, with every problem at its place |
-//! | [`agents`] | what hub, rider and issuer decide |
+//! | [`agents`] | what hub, rider, issuer and dock decide |
 //! | [`net`] | the only door to the network: host list, look-ups, source addresses, HTTP, secrets, limits, the clock |
 //! | [`live`] | what agents decided, done for real: MQTT, riders on Goose, issuers |
 //! | [`chaos`] | faults done and undone: proxy process, kill, journal, watchdog, heal |

@@ -1,12 +1,12 @@
-//! What hubs, riders and issuers decide.
+//! What hubs, riders, issuers and docks decide.
 //!
 //! An agent is a pure state machine: it is told what happened and answers with actions. It reads no clock, opens no socket
 //! and draws only from the dice that it is handed, so that the same agent runs over real sockets and in virtual time.
 //!
 //! # What a driver owes an agent
 //! - It makes one [`Budget`] per group and hands in the same one to every agent of it.
-//! - It makes one [`crate::dice::Dice::of`] per agent and hands in the same one every time; hub indices count from 0 within their
-//!   group, riders and issuers are the arrival number n (from 1) of their schedule.
+//! - It makes one [`crate::dice::Dice::of`] per agent and hands in the same one every time; indices of hubs and docks count from 0
+//!   within their group, riders and issuers are the arrival number n (from 1) of their schedule.
 //! - It performs the actions in the order in which they stand in `out`, and tells [`Action::Tell`] to its sink unchanged.
 //! - A timer never fires before its offset. [`Action::WakeAt`] for a timer that runs moves it.
 //! - After [`Action::Close`] and after [`Input::Lost`] nothing of that connection is told any more, neither packets that had
@@ -16,8 +16,8 @@
 //!   [`Order::Stop`], also those that were never told `Due`.
 //!
 //! # Who tells which event
-//! Agents tell everything about their intended actions (`Started`, `Attempted`, `Answered`, `Finished`, `Unfinished`), `Hub`, `Command`
-//! and `Foreign`. Drivers tell `Packet`. The runner tells `Zero`, `LoadEnd` and `Mark`. Of the operations of the plan:
+//! Agents tell everything about their intended actions (`Started`, `Attempted`, `Answered`, `Finished`, `Unfinished`), `Hub`, `Command`,
+//! `Foreign`, `Return` and `LeftOut`; whoever asks the target at the end tells what it said of a return. Drivers tell `Packet`. The runner tells `Zero`, `LoadEnd` and `Mark`. Of the operations of the plan:
 //!
 //! | operation | told by | one action is |
 //! |---|---|---|
@@ -30,16 +30,21 @@
 //! | span | rider | like the journey, from the due time of its first step to the end of its last |
 //! | always | rider | one request after the end of the journey, due when that or the one before it ended |
 //! | issue | issuer | handing one command over, due time to "accepted" |
+//! | status | dock | one refresh, one attempt; due by the dock's own schedule |
+//! | returns | dock | one return, due when it is handed over; `Ok` when the target took it |
 //! | command | nobody here | the ledger in `measure` derives it from the steps of the command |
 
 mod attempt;
+pub mod dock;
 mod errand;
+mod hand_over;
 mod handshake;
 pub mod hub;
 pub mod issuer;
 pub mod rider;
 pub mod whereabouts;
 
+pub use dock::{Dock, DockConfig, Handed, Left, Post};
 pub use hub::{Hub, HubConfig};
 pub use issuer::{Issuer, IssuerConfig};
 pub use rider::{Rider, RiderConfig};
@@ -75,7 +80,7 @@ pub struct Context<'a> {
 #[derive(Debug, Clone)]
 pub enum Input<'a> {
     /// Its time has come; `due` is what the schedule said. Hub: the first connect, at [`HubConfig::first_connect`] after the fleet
-    /// began to connect. Rider, issuer: zero + `arrivals.due(n)`.
+    /// began to connect. Rider, issuer: zero + `arrivals.due(n)`. Dock: 0:00, from which its refreshes are spread.
     Due { due: Offset },
     /// A timer that it asked for has run out.
     Timer(Timer),
@@ -114,6 +119,10 @@ pub enum Input<'a> {
     Reauthenticated,
     /// Rider, issuer: the answer to the request, or why there is none.
     Reply(Reply<'a>),
+    /// Dock: the answer to the post of this token, or why there is none.
+    Answered { token: u64, reply: Reply<'a> },
+    /// Dock: a rider hands something over.
+    Handed(Handed),
     /// An order of the timeline or of the end of the run.
     Told(Order),
 }
@@ -165,8 +174,10 @@ pub enum Timer {
     /// Hub: the oldest command under way has been acted on.
     Actuated,
     /// Rider, issuer: think time or the wait before a retry is over. Nothing else is under way meanwhile, so the agent may be parked;
-    /// it counts under `max_in_flight` from `Request` to `Reply` only.
+    /// it counts under `max_in_flight` from `Request` to `Reply` only. Dock: the wait before the next attempt or the next return is over.
     Wait,
+    /// Dock: a refresh of the status is due.
+    Status,
 }
 
 /// What an agent is told from outside.
@@ -181,6 +192,12 @@ pub enum Order {
     Renew { end: Option<How> },
     /// Hub: authenticate again on the live session (MQTT 5, AUTH 0x19); `NotSent` if there is none.
     Reauthenticate,
+    /// Dock: the network is gone.
+    Offline,
+    /// Dock: the network is back.
+    Online,
+    /// Dock: leave out refreshes of the status, or no more.
+    Shed(bool),
     /// The run is over: end what can be ended, tell what is unfinished. `Done` follows.
     Stop,
 }
@@ -218,6 +235,23 @@ pub enum Action {
     /// Rider: send [`Rider::request`]. Issuer: send [`Issuer::send`]. Exactly one `Reply` follows, at once if it can't be sent. The
     /// driver gives up after `timeout`, which covers connect, head and body.
     Request { timeout: Duration },
+    /// Rider: hand this to dock `dock` (from 0) of row `docks` of `Plan::docks`. Nothing is told back: docks acknowledge at once.
+    HandOver {
+        docks: u16,
+        dock: u32,
+        handed: Handed,
+    },
+    /// Dock: send [`Dock::request`] of this post as it is now. `Answered` with this token follows, unless it is abandoned; the driver
+    /// gives up after `timeout`.
+    Post {
+        token: u64,
+        post: Post,
+        timeout: Duration,
+    },
+    /// Dock: end the connection of this post; nothing of it is told any more.
+    Abandon { token: u64 },
+    /// Dock: a return that the target may be asked for at the end of the run.
+    Left(Left),
     /// Call back with `Timer` at this offset, or as soon after it as possible; at once if it has passed.
     WakeAt(Timer, Offset),
     /// The timer is no longer wanted.

@@ -1,6 +1,6 @@
 //! What a rider decides: one journey, step by step, and what is always asked at its end.
 //!
-//! A step is one request with its retries, or thinking. After a timeout, an unreachable or reset connection, 429 and 5xx the step is
+//! A step is one request with its retries, thinking, or handing something to a dock. After a timeout, an unreachable or reset connection, 429 and 5xx the step is
 //! tried again by the group's policy, always with the same `<intent>`; any other refusal ends the journey as failed. A "no" that
 //! the target file calls normal, or an answer that lacks what an `or_end` step keeps, ends it as declined, unless there is another
 //! candidate to try. Polls and further candidates are attempts that are meant and no retries. When the journey is over, also
@@ -10,6 +10,7 @@ mod accounts;
 mod answers;
 mod config;
 mod doubt;
+mod handing;
 mod kept;
 mod spans;
 mod values;
@@ -116,7 +117,7 @@ impl Rider {
         match self.stage {
             Stage::Step(row) => match &journey.steps.get(row)?.action {
                 StepAction::Request(request) => Some(request),
-                StepAction::Think { .. } => None,
+                StepAction::Think { .. } | StepAction::HandOver { .. } => None,
             },
             Stage::Closing(row) => Some(&journey.always.get(row)?.request),
         }
@@ -174,6 +175,11 @@ impl Rider {
                 let until = due.after(context.dice.between(*low, *high));
                 self.state = State::Thinking { until };
                 out.push(Action::WakeAt(Timer::Wait, until));
+            }
+            Some(StepAction::HandOver { .. }) => {
+                self.hand_over(row, context, out);
+                self.end_spans(row, now, out);
+                self.enter(row + 1, due, now, context, out);
             }
             Some(StepAction::Request(_)) => self.ask(due, now, context, out),
         }
@@ -432,7 +438,7 @@ fn current(config: &RiderConfig, stage: Stage) -> Option<&Request> {
     match stage {
         Stage::Step(row) => match &config.journey.steps.get(row)?.action {
             StepAction::Request(request) => Some(request),
-            StepAction::Think { .. } => None,
+            StepAction::Think { .. } | StepAction::HandOver { .. } => None,
         },
         Stage::Closing(row) => Some(&config.journey.always.get(row)?.request),
     }

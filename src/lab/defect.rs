@@ -1,10 +1,10 @@
-//! The defects of the postmortems as switches: which there are, and whether each is on.
+//! The defects of the postmortems, and the cures for them, as switches: which there are, and whether each is on.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// One defect that can be switched on and off while the lab runs.
+/// One defect or cure that can be switched on and off while the lab runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Defect {
     /// Hubs are authenticated and re-checked by a query to the database, through the pool that commands use
@@ -19,6 +19,20 @@ pub enum Defect {
     ImmediateDispatchRetry,
     /// Commands are accepted and stored, and never handed to a hub: the proof that a verdict notices.
     AcceptsAndForgets,
+    /// An unlock asks for every candidate bike over a connection of its own while it holds one (2026-07-18).
+    ConnectionPerCandidate,
+    /// Refreshes of stations' status take their connections from the pool that unlocks use (2026-07-18).
+    SharedPool,
+    /// A return that is sent again is booked again.
+    ReturnsWithoutIdempotency,
+    /// The station service fails every request: the proof that retries of all layers multiply.
+    StationQueriesFail,
+    /// A cure: no more requests may wait for a connection than twice as many as there are.
+    BoundedPoolQueue,
+    /// A cure: checks of hubs in the database use at most half of the pool at the same time.
+    AuthenticationAdmission,
+    /// A cure: refreshes of stations' status are turned away before they need a connection.
+    ShedStatus,
 }
 
 /// A name that no defect has.
@@ -30,12 +44,19 @@ pub struct UnknownDefect {
 
 impl Defect {
     /// Every defect.
-    pub const ALL: [Defect; 5] = [
+    pub const ALL: [Defect; 12] = [
         Defect::AuthFromDatabase,
         Defect::SlowAuthExpiresSession,
         Defect::ShardMapIgnoresGeneration,
         Defect::ImmediateDispatchRetry,
         Defect::AcceptsAndForgets,
+        Defect::ConnectionPerCandidate,
+        Defect::SharedPool,
+        Defect::ReturnsWithoutIdempotency,
+        Defect::StationQueriesFail,
+        Defect::BoundedPoolQueue,
+        Defect::AuthenticationAdmission,
+        Defect::ShedStatus,
     ];
 
     /// The name by which it is switched.
@@ -46,6 +67,13 @@ impl Defect {
             Defect::ShardMapIgnoresGeneration => "shard-map-ignores-generation",
             Defect::ImmediateDispatchRetry => "immediate-dispatch-retry",
             Defect::AcceptsAndForgets => "accepts-and-forgets",
+            Defect::ConnectionPerCandidate => "connection-per-candidate",
+            Defect::SharedPool => "shared-pool",
+            Defect::ReturnsWithoutIdempotency => "returns-without-idempotency",
+            Defect::StationQueriesFail => "station-queries-fail",
+            Defect::BoundedPoolQueue => "bounded-pool-queue",
+            Defect::AuthenticationAdmission => "authentication-admission",
+            Defect::ShedStatus => "shed-status",
         }
     }
 }

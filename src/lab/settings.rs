@@ -32,6 +32,11 @@ pub struct Settings {
     pub stations: u64,
     pub accounts: u64,
     pub unlock_ms: u64,
+    pub status_pool_size: u64,
+    pub gateway_attempts: u64,
+    pub gateway_timeout_ms: u64,
+    pub service_attempts: u64,
+    pub return_delay_ms: u64,
 }
 
 impl Default for Settings {
@@ -61,6 +66,11 @@ impl Default for Settings {
             stations: 40,
             accounts: 1000,
             unlock_ms: 300,
+            status_pool_size: 4,
+            gateway_attempts: 2,
+            gateway_timeout_ms: 10_000,
+            service_attempts: 1,
+            return_delay_ms: 200,
         }
     }
 }
@@ -73,7 +83,7 @@ struct Setting {
     place: fn(&mut Settings) -> &mut u64,
 }
 
-const KNOWN: [Setting; 24] = [
+const KNOWN: [Setting; 29] = [
     Setting {
         name: "pool_size",
         range: 1..=1000,
@@ -217,6 +227,36 @@ const KNOWN: [Setting; 24] = [
         range: 0..=600_000,
         about: "time that a lock takes to open, from the answer to the trip's start",
         place: |all| &mut all.unlock_ms,
+    },
+    Setting {
+        name: "status_pool_size",
+        range: 1..=1000,
+        about: "connections to the database that are kept for refreshes of stations' status",
+        place: |all| &mut all.status_pool_size,
+    },
+    Setting {
+        name: "gateway_attempts",
+        range: 1..=20,
+        about: "how often the gateway asks the station service until it answers without a failure",
+        place: |all| &mut all.gateway_attempts,
+    },
+    Setting {
+        name: "gateway_timeout_ms",
+        range: 1..=600_000,
+        about: "longest wait of the gateway for an answer of the station service",
+        place: |all| &mut all.gateway_timeout_ms,
+    },
+    Setting {
+        name: "service_attempts",
+        range: 1..=20,
+        about: "how often the station service tries to do something in the database",
+        place: |all| &mut all.service_attempts,
+    },
+    Setting {
+        name: "return_delay_ms",
+        range: 0..=600_000,
+        about: "time from taking a return to booking it",
+        place: |all| &mut all.return_delay_ms,
     },
 ];
 

@@ -7,7 +7,7 @@ mod find;
 mod hub;
 mod link;
 mod orders;
-mod timers;
+pub(super) mod timers;
 
 use crate::agents::{HubConfig, Message, Order};
 use crate::event::{AgentKind, CommandId, Event, HubChange, Offset, Outcome, Sink};
@@ -185,7 +185,10 @@ impl HubFleet {
                     },
                 },
             ),
-            TriggerKind::Reauthenticate(_) | TriggerKind::Operate { .. } => return,
+            TriggerKind::Reauthenticate(_)
+            | TriggerKind::Operate { .. }
+            | TriggerKind::Offline(_)
+            | TriggerKind::Shed(_) => return,
         };
         let Some(running) = self.groups.get(row) else {
             return;

@@ -3,6 +3,7 @@
 //! Decides nothing but who sends; when and how often is the business of the schedule and of the issuer.
 
 use super::carrier::NotReady;
+use super::docks::Inboxes;
 use super::publish::Publisher;
 use super::schedule::{Arrivals, LaneSetup, Lanes};
 use super::seats::Seats;
@@ -104,6 +105,7 @@ impl IssuerFleet {
             let worker = Worker {
                 clock,
                 sink: Arc::clone(sink),
+                docks: Inboxes::default(),
             };
             lanes.add(LaneSetup {
                 arrivals: Arrivals::new(issuers.arrivals.clone(), plan.duration),

@@ -4,6 +4,7 @@
 //! decide nothing: no retry, no wait, no timeout that the plan does not name.
 
 mod carrier;
+pub mod docks;
 pub mod ghosts;
 pub mod hubs;
 pub mod issuers;

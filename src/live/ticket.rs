@@ -2,6 +2,7 @@
 //!
 //! Decides when a place among those in flight is taken and given back. Knows neither schedules nor the wire.
 
+use super::docks::Inboxes;
 use crate::agents::{Action, Agent, Context, Input, Order, Reply, ReplyResult, Timer};
 use crate::dice::Dice;
 use crate::event::{Offset, Outcome, Sink};
@@ -73,6 +74,8 @@ impl From<Answer> for Answered {
 pub(super) struct Worker {
     pub clock: Clock,
     pub sink: Sink,
+    /// Where riders hand over.
+    pub docks: Inboxes,
 }
 
 /// One agent on its way, with a place among those in flight.
@@ -141,7 +144,12 @@ impl<A: Agent> Ticket<A> {
                 Action::Tell(event) => (worker.sink)(event),
                 Action::Request { timeout } => then = Then::Request(timeout),
                 Action::WakeAt(timer, at) => then = Then::Rest(timer, at),
-                // The rest is what hubs do.
+                Action::HandOver {
+                    docks,
+                    dock,
+                    handed,
+                } => worker.docks.hand(docks, dock, handed),
+                // The rest is what hubs and docks do.
                 _ => {}
             }
         }

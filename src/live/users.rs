@@ -4,6 +4,7 @@
 //! waits or is done. There are as many users as riders may be in flight, so a ticket never queues. The attack has no run time:
 //! it ends when the last sender of tickets is gone and every user has run its one iteration.
 
+use super::docks::Inboxes;
 use super::schedule::{Arrivals, LaneSetup, Lanes};
 use super::ticket::{Then, Ticket, Worker};
 use crate::agents::{Rider, RiderConfig};
@@ -62,11 +63,12 @@ struct Stand {
     sinks: Vec<Sink>,
     /// Cancelled when every rider is to leave.
     leave: CancellationToken,
+    docks: Inboxes,
     cut: CancellationToken,
 }
 
 impl UserFleet {
-    /// Starts Goose's users and waits until all stand. Nobody rides before [`UserFleet::begin`].
+    /// Starts Goose's users and waits until all stand; `docks` is where they hand over. Nobody rides before [`UserFleet::begin`].
     ///
     /// # Errors
     /// If there is no HTTP client to be had, or Goose does not start.
@@ -76,6 +78,7 @@ impl UserFleet {
         clock: Clock,
         run_tag: &str,
         sinks: &[Sink],
+        docks: &Inboxes,
     ) -> Result<UserFleet, UserError> {
         let cut = CancellationToken::new();
         let leave = CancellationToken::new();
@@ -106,6 +109,7 @@ impl UserFleet {
             clock,
             sinks: sinks.to_vec(),
             leave,
+            docks: docks.clone(),
             cut: cut.clone(),
         };
         let attack = launch(stand, stood, users).await?;
@@ -121,6 +125,7 @@ impl UserFleet {
                 worker: Worker {
                     clock,
                     sink: Arc::clone(sink),
+                    docks: docks.clone(),
                 },
                 orders: lanes.orders(),
                 cut: cut.clone(),
@@ -270,6 +275,7 @@ impl Stand {
         let worker = Worker {
             clock: self.clock,
             sink: Arc::clone(sink),
+            docks: self.docks.clone(),
         };
         let mut leave = pin!(self.leave.cancelled());
         let mut cut = pin!(self.cut.cancelled());

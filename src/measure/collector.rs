@@ -7,6 +7,7 @@ use super::ledger::{Ledger, Movement, MovementKind, State};
 use super::marks::Marks;
 use super::phases::Phases;
 use super::places::Places;
+use super::returns::{BadReturn, Returns};
 use super::second::{CommandSecond, Second};
 use super::series::Series;
 use super::shard::{Shard, Step, Times};
@@ -36,6 +37,7 @@ pub struct Collector {
     closed: u64,
     marks: Marks,
     ledger: Ledger,
+    returns: Returns,
     series: Series,
     totals: Totals,
     /// Due before the load's end and ended after it: belongs to every window that reaches the load's end.
@@ -74,6 +76,7 @@ impl Collector {
             time_lines: TimeLines::new(plan, &marks),
             marks,
             ledger: Ledger::new(plan),
+            returns: Returns::new(plan),
             series: Series::default(),
             totals: Totals::new(plan),
             carried: Second::new(plan, u64::MAX),
@@ -137,6 +140,12 @@ impl Collector {
     #[must_use]
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// The account of the returns.
+    #[must_use]
+    pub fn returns(&self) -> &Returns {
+        &self.returns
     }
 
     /// What stays of every closed second.
@@ -219,6 +228,7 @@ impl Collector {
     fn take(&mut self, bound: u64) -> BTreeMap<u64, Second> {
         let mut seconds: BTreeMap<u64, Second> = BTreeMap::new();
         let (mut marks, mut places) = (Vec::new(), Vec::new());
+        let mut bad_returns = Vec::new();
         for shard in &self.shards {
             let taken = shard.take(bound);
             for (index, second) in taken.seconds {
@@ -229,6 +239,8 @@ impl Collector {
                     }
                 }
             }
+            self.returns.add(taken.returns);
+            bad_returns.extend(taken.bad_returns);
             self.totals.tally(taken.tallies);
             self.totals.retries(taken.retries);
             self.totals.losses(taken.losses);
@@ -252,6 +264,10 @@ impl Collector {
         }
         self.told_places.extend(places);
         self.told_places.sort_by_key(|(at, _)| *at);
+        bad_returns.sort_by_key(|bad: &BadReturn| bad.at);
+        for bad in bad_returns {
+            self.keep(Transition::Return(bad));
+        }
         marks.sort_by_key(|mark| mark.at);
         for mark in marks {
             self.marks.apply(&mark);
@@ -310,6 +326,12 @@ impl Collector {
             row.standing = u32::try_from(total.standing()).unwrap_or(u32::MAX);
             row.standing_stuck = u32::try_from(total.standing_stuck()).unwrap_or(u32::MAX);
         }
+        let before = second
+            .index
+            .checked_sub(1)
+            .and_then(|before| self.series.get(before));
+        self.returns
+            .close(before.map(|point| &*point.docks), &mut second.docks);
         self.series.push(second);
         self.intervals.add(second);
         self.time_lines.second(&self.plan, &self.marks, second);
@@ -381,6 +403,11 @@ impl Collector {
             MovementKind::AfterClosing => Transition::AfterClosing { id, at },
             _ => return,
         };
+        self.keep(transition);
+    }
+
+    /// Keeps a transition for the file, as long as there is room for it.
+    fn keep(&mut self, transition: Transition) {
         if self.told_transitions < MOST_TRANSITIONS {
             self.told_transitions += 1;
             self.transitions.push(transition);

@@ -21,6 +21,7 @@ mod publishers;
 pub mod recovery;
 pub mod remembered;
 mod retries;
+pub mod returns;
 pub mod second;
 pub mod series;
 pub mod shard;

@@ -1,6 +1,7 @@
 //! One second of the run, as counts: what shards fill and everything else reads.
 
 use super::histogram::Histogram;
+use super::returns::DockSecond;
 use crate::event::{HubChange, Outcome};
 use crate::plan::Plan;
 
@@ -15,6 +16,8 @@ pub struct Second {
     pub hubs: Vec<HubSecond>,
     /// Parallel to `Plan::issuers`.
     pub commands: Vec<CommandSecond>,
+    /// Parallel to `Plan::docks`.
+    pub docks: Vec<DockSecond>,
 }
 
 /// Actions and attempts of one operation, by the second in which each thing happened.
@@ -92,6 +95,7 @@ impl Second {
             operations: vec![OperationSecond::default(); plan.operations.len()],
             hubs: vec![HubSecond::default(); plan.hubs.len()],
             commands: vec![CommandSecond::default(); plan.issuers.len()],
+            docks: vec![DockSecond::default(); plan.docks.len()],
         }
     }
 
@@ -101,6 +105,9 @@ impl Second {
             mine.add(theirs);
         }
         for (mine, theirs) in self.hubs.iter_mut().zip(&other.hubs) {
+            mine.add(theirs);
+        }
+        for (mine, theirs) in self.docks.iter_mut().zip(&other.docks) {
             mine.add(theirs);
         }
     }

@@ -1,5 +1,6 @@
 //! What stays of every closed second: counts and a few percentiles, about 40 bytes an operation and second.
 
+use super::returns::DockSecond;
 use super::second::{CommandSecond, HubSecond, OperationSecond, Second};
 
 /// The whole run by the second, from the clock's beginning.
@@ -14,6 +15,7 @@ pub struct Point {
     pub operations: Box<[OperationPoint]>,
     pub hubs: Box<[HubSecond]>,
     pub commands: Box<[CommandSecond]>,
+    pub docks: Box<[DockSecond]>,
 }
 
 /// One operation in one second.
@@ -95,6 +97,7 @@ impl Series {
             operations,
             hubs: second.hubs.clone().into_boxed_slice(),
             commands: second.commands.clone().into_boxed_slice(),
+            docks: second.docks.clone().into_boxed_slice(),
         });
     }
 }

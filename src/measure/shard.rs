@@ -6,6 +6,7 @@
 
 use super::publishers::PublisherTotal;
 use super::retries::RetryTotal;
+use super::returns::{self, BadReturn, Told};
 use super::second::{HubSecond, OperationSecond, Second};
 use crate::event::{
     Cause, CommandId, CommandStep, Event, HubChange, Mark, Offset, OperationId, Outcome, PacketKind,
@@ -102,6 +103,9 @@ pub(super) struct Contents {
     /// Parallel to `Target::devices`.
     pub publishers: Vec<PublisherTotal>,
     pub steps: Vec<Step>,
+    pub returns: Told,
+    /// Returns that did not end as they should.
+    pub bad_returns: Vec<BadReturn>,
     pub marks: Vec<Mark>,
     /// About where hubs are and what certificates they show.
     pub places: Vec<(Offset, Event)>,
@@ -160,6 +164,7 @@ impl Shard {
                     contents.lost_steps += 1;
                 }
             }
+            Event::Return { .. } | Event::LeftOut { .. } => contents.dock(&self.plan, event),
             Event::Packet {
                 group, kind, sent, ..
             } => contents.packet(&self.plan, *group, *kind, *sent),
@@ -357,6 +362,31 @@ impl Contents {
 
     fn tally(&mut self, operation: OperationId, outcome: Outcome) -> &mut Tally {
         self.tallies.entry((operation, outcome)).or_default()
+    }
+
+    /// What docks tell.
+    fn dock(&mut self, plan: &Plan, event: &Event) {
+        match *event {
+            Event::Return {
+                docks,
+                id,
+                created,
+                step,
+                at,
+            } => {
+                returns::tell(&mut self.returns, docks, created, step);
+                self.bad_returns.extend(BadReturn::of(docks, id, step, at));
+                if let Some(row) = self.second(plan, at).docks.get_mut(usize::from(docks)) {
+                    row.step(step);
+                }
+            }
+            Event::LeftOut { docks, why, at } => {
+                if let Some(row) = self.second(plan, at).docks.get_mut(usize::from(docks)) {
+                    row.left_out(why);
+                }
+            }
+            _ => {}
+        }
     }
 
     fn packet(&mut self, plan: &Plan, group: u16, kind: PacketKind, sent: bool) {

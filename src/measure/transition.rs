@@ -1,9 +1,10 @@
-//! What is worth a line of its own in `events.jsonl`: marks, and commands that did not end as they should. Never one line an attempt.
+//! What is worth a line of its own in `events.jsonl`: marks, and commands and returns that did not end as they should. Never one line an attempt.
 
 use super::ledger::State;
+use super::returns::BadReturn;
 use crate::event::{CommandId, Mark, Offset};
 
-/// Transitions of commands that are kept for the file in one run; what is beyond it is counted.
+/// Transitions of commands and returns that are kept for the file in one run; what is beyond it is counted.
 pub const MOST_TRANSITIONS: u64 = 100_000;
 
 /// One line to be.
@@ -38,7 +39,9 @@ pub enum Transition {
         id: CommandId,
         at: Offset,
     },
-    /// So many transitions of commands have no line.
+    /// A return did not end as it should.
+    Return(BadReturn),
+    /// So many transitions of commands and returns have no line.
     LeftOut {
         count: u64,
         at: Offset,

@@ -40,6 +40,11 @@ impl Target {
                 request(format!("journeys.{}.{list}.{name}", journey.name), send);
             }
         }
+        for dock in &self.docks {
+            for (place, send) in dock.requests() {
+                request(format!("devices.{}.{place}", dock.name), send);
+            }
+        }
         for operation in &self.operations {
             request(format!("operations.{}", operation.name), &operation.request);
             if let Some(undo) = &operation.undo {

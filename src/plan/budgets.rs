@@ -25,6 +25,8 @@ impl Plan {
                 let actions = issuers.arrivals.peak_per_second() * window_s;
                 of(issuers.retry.budget, actions)
             }),
+            // A dock must get rid of what it holds: it has no budget.
+            AgentKind::Dock => None,
         };
         bucket.unwrap_or_else(Budget::unlimited)
     }

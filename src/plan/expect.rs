@@ -57,6 +57,8 @@ pub enum Subject {
     },
     /// `trips-open value`
     Probe { source: usize },
+    /// `returns lost`, `stations stored`: rows of `Plan::docks`; a count or a share of the returns handed over.
+    Returns { docks: Vec<usize>, of: ReturnFigure },
     /// `recovery`
     Recovery,
     /// `blind`: share of the run without readings.
@@ -94,6 +96,18 @@ pub enum CommandState {
     Duplicated,
     Unexpected,
     InDoubt,
+}
+
+/// What is counted of returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReturnFigure {
+    Lost,
+    Duplicated,
+    InDoubt,
+    /// Held by docks: at the end of a second, or after everything when judged at the end.
+    Stored,
+    /// Trips that the target still took for active when it was last asked.
+    Active,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! What happens during the run: triggers that the agents or the target do, faults that the tool breaks.
 
+use super::dock::SomeDocks;
 pub use super::link_fault::{Cut, CutBy, Link, LinkEffect, LinkFault, Way};
 use super::target::Request;
 use super::template::{JsonTemplate, Template};
@@ -28,10 +29,14 @@ pub enum TriggerKind {
     Operate {
         operation: usize,
     },
+    /// Docks lose their network: nothing that they send leaves them, and returns are stored.
+    Offline(SomeDocks),
+    /// Docks leave out the refreshes of their status.
+    Shed(SomeDocks),
 }
 
 impl TriggerKind {
-    /// Which of `count` hubs have a turn, with the time of each from the trigger's own; none in an operation of the target.
+    /// Which of `count` hubs have a turn, with the time of each from the trigger's own; none in what hubs have no part in.
     #[must_use]
     pub fn turns(&self, seed: u64, count: u32) -> Vec<(u32, Duration)> {
         match self {
@@ -39,11 +44,13 @@ impl TriggerKind {
             TriggerKind::Renew(Renew { wave, .. }) | TriggerKind::Reauthenticate(wave) => {
                 wave.turns(seed, count)
             }
-            TriggerKind::Operate { .. } => Vec::new(),
+            TriggerKind::Operate { .. } | TriggerKind::Offline(_) | TriggerKind::Shed(_) => {
+                Vec::new()
+            }
         }
     }
 
-    /// The row in `Plan::hubs` of the group that does it.
+    /// The row in `Plan::hubs` of the group that does it, if it is hubs who do it.
     #[must_use]
     pub fn group(&self) -> Option<usize> {
         match self {
@@ -51,7 +58,7 @@ impl TriggerKind {
             TriggerKind::Renew(Renew { wave, .. }) | TriggerKind::Reauthenticate(wave) => {
                 Some(wave.group)
             }
-            TriggerKind::Operate { .. } => None,
+            TriggerKind::Operate { .. } | TriggerKind::Offline(_) | TriggerKind::Shed(_) => None,
         }
     }
 }

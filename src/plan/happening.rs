@@ -1,6 +1,7 @@
 //! What a trigger or a fault does, in a few words.
 
 use super::Plan;
+use super::dock::SomeDocks;
 use super::fault::{FaultKind, How, TriggerKind};
 use super::wave::{Jitter, OldSessions, Wave};
 use crate::event::MarkId;
@@ -42,6 +43,10 @@ impl Plan {
                 format!("reauthenticate {}", self.wave_text(wave))
             }
             TriggerKind::Operate { operation } => self.operation_text(*operation),
+            TriggerKind::Offline(some) => format!("{} offline", self.docks_text(some)),
+            TriggerKind::Shed(some) => {
+                format!("shed the status refreshes of {}", self.docks_text(some))
+            }
         }
     }
 
@@ -57,6 +62,16 @@ impl Plan {
             (false, Jitter::None) => format!("{who} evenly within {}", seconds(wave.within)),
             (false, Jitter::Full) => format!("{who} at random within {}", seconds(wave.within)),
         }
+    }
+
+    fn docks_text(&self, some: &SomeDocks) -> String {
+        let group = self.docks.get(some.docks).map_or("?", |group| &group.name);
+        let percent = (some.share * 1000.0).round() / 10.0;
+        let within = match some.within.is_zero() {
+            true => String::new(),
+            false => format!(" within {}", seconds(some.within)),
+        };
+        format!("{percent}% of {group}{within}")
     }
 
     fn fault_text(&self, kind: &FaultKind) -> String {

@@ -35,6 +35,11 @@ pub enum StepAction {
         low: Duration,
         high: Duration,
     },
+    /// Hand something to the dock at the rider's place: names of a group of docks of the profile, and of what it sends.
+    HandOver {
+        docks: String,
+        sends: String,
+    },
 }
 
 /// Whether the request of a step is meant to be sent more than once. That is no retry: retries come on top.
@@ -91,7 +96,7 @@ impl Journey {
     pub fn requests(&self) -> impl Iterator<Item = (&str, &Request)> {
         let steps = self.steps.iter().filter_map(|step| match &step.action {
             StepAction::Request(request) => Some((step.name.as_str(), request)),
-            StepAction::Think { .. } => None,
+            StepAction::Think { .. } | StepAction::HandOver { .. } => None,
         });
         steps.chain(
             self.always
@@ -107,7 +112,7 @@ impl Journey {
             .iter_mut()
             .filter_map(|step| match &mut step.action {
                 StepAction::Request(request) => Some(request),
-                StepAction::Think { .. } => None,
+                StepAction::Think { .. } | StepAction::HandOver { .. } => None,
             });
         steps.chain(self.always.iter_mut().map(|closing| &mut closing.request))
     }

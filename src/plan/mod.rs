@@ -6,6 +6,8 @@
 
 mod address;
 mod budgets;
+pub mod dock;
+mod environment;
 pub mod expect;
 pub mod fault;
 pub mod fleet;
@@ -27,6 +29,7 @@ pub mod tls;
 pub mod wave;
 pub mod witness;
 
+pub use dock::DockGroup;
 pub use expect::Expectation;
 pub use fault::{Fault, Trigger};
 pub use fleet::{HubGroup, IssuerGroup, RiderGroup};
@@ -64,6 +67,7 @@ pub struct Plan {
     pub hubs: Vec<HubGroup>,
     pub riders: Vec<RiderGroup>,
     pub issuers: Vec<IssuerGroup>,
+    pub docks: Vec<DockGroup>,
     /// Sorted by their time.
     pub triggers: Vec<Trigger>,
     pub faults: Vec<Fault>,

@@ -1,5 +1,6 @@
 //! The table of everything that is measured by name.
 
+use super::dock::DockGroup;
 use super::fleet::{HubGroup, IssuerGroup, RiderGroup};
 use super::target::{Find, StepAction, Target};
 use crate::event::OperationId;
@@ -41,9 +42,28 @@ pub enum OperationKind {
     Issue { issuers: usize },
     /// A command end to end: due time to the hub's answer.
     Command { issuers: usize },
+    /// One refresh of a dock's status.
+    Status { docks: usize },
+    /// One return, from its hand-over to the target's yes; attempts are those of the dock.
+    Return { docks: usize },
 }
 
-/// Builds the table: for each group its operations, in the order hubs, riders, issuers.
+/// The operations of docks: for each group its refreshes and its returns.
+pub fn dock_rows(docks: &[DockGroup]) -> impl Iterator<Item = Operation> {
+    let row = |name: &str, group: &DockGroup, kind| Operation {
+        name: name.to_owned(),
+        group: group.name.clone(),
+        kind,
+    };
+    docks.iter().enumerate().flat_map(move |(docks, group)| {
+        let status = group.status_every.is_some();
+        let status = status.then(|| row("status", group, OperationKind::Status { docks }));
+        let returns = row("returns", group, OperationKind::Return { docks });
+        status.into_iter().chain([returns])
+    })
+}
+
+/// Builds the table: for each group its operations, in the order hubs, riders, issuers. Those of docks follow: [`dock_rows`].
 #[must_use]
 pub fn table(
     hubs: &[HubGroup],

@@ -1,5 +1,7 @@
 //! The system under test, as its target file describes it.
 
+use super::dock::DockDevice;
+pub use super::environment::Environment;
 use super::fault::{Component, Link, OperationSpec};
 use super::identity::IdentitySet;
 use super::json_path::JsonPath;
@@ -29,6 +31,8 @@ pub struct Target {
     pub trust: Option<Template>,
     pub identities: Vec<IdentitySet>,
     pub devices: Vec<Device>,
+    /// The devices that are docks.
+    pub docks: Vec<DockDevice>,
     pub commands: Vec<CommandSpec>,
     /// Lists of places that riders go to.
     pub places: Vec<Places>,
@@ -41,18 +45,6 @@ pub struct Target {
     pub operations: Vec<OperationSpec>,
     pub components: Vec<Component>,
     pub links: Vec<Link>,
-}
-
-/// How near to real customers the target is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Environment {
-    #[default]
-    Lab,
-    Test,
-    Staging,
-    PreProduction,
-    /// Needs `--allow-production`.
-    Production,
 }
 
 /// Ceilings of the load that the target's owner allows; a plan above one is refused.
@@ -392,6 +384,9 @@ impl Target {
         for request in self.journeys.iter_mut().flat_map(Journey::requests_mut) {
             request.each_template(each);
         }
+        self.docks
+            .iter_mut()
+            .for_each(|dock| dock.each_template(each));
         self.probes
             .sources
             .iter_mut()
@@ -431,6 +426,7 @@ impl Target {
         for request in self.journeys.iter_mut().flat_map(Journey::requests_mut) {
             request.json.iter_mut().for_each(&mut *each);
         }
+        self.docks.iter_mut().for_each(|dock| dock.each_json(each));
         self.operations
             .iter_mut()
             .for_each(|operation| operation.each_json(each));
@@ -466,20 +462,6 @@ impl Request {
         each(&mut self.url);
         self.headers.iter_mut().for_each(|(_, value)| each(value));
         self.bearer.iter_mut().for_each(&mut *each);
-    }
-}
-
-impl Environment {
-    /// As it stands in a file.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Environment::Lab => "lab",
-            Environment::Test => "test",
-            Environment::Staging => "staging",
-            Environment::PreProduction => "pre-production",
-            Environment::Production => "production",
-        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::data::{
     GeneratorSection, HubRow, JudgementRow, LedgerRow, MarkRow, PacketRow, PublisherRow, Report,
     RunSection, SCHEMA_VERSION, ShardRow, StateCount, VerdictSection,
 };
-use super::{certificates, operations, places, pools, timeline};
+use super::{certificates, operations, places, pools, returns, timeline};
 use crate::event::{Outcome, PacketKind};
 use crate::measure::marks::MarkState;
 use crate::measure::pool::PoolSeries;
@@ -58,6 +58,7 @@ pub fn build(
         certificates: certificates::rows(collector),
         publishers: publishers(collector),
         ledger: ledger(collector),
+        returns: returns::rows(collector),
         marks: collector
             .marks()
             .rows

@@ -30,6 +30,8 @@ pub struct Report {
     pub publishers: Vec<PublisherRow>,
     /// One row for each issuer group.
     pub ledger: Vec<LedgerRow>,
+    /// One row for each group of docks.
+    pub returns: Vec<ReturnRow>,
     /// Triggers first, then faults.
     pub marks: Vec<MarkRow>,
     pub timeline: Timeline,
@@ -100,7 +102,7 @@ pub struct JudgementRow {
 pub struct OperationRow {
     pub name: String,
     pub group: String,
-    /// `find`, `connect`, `telemetry`, `answer`, `step`, `journey`, `span`, `always`, `issue`, `command`.
+    /// `find`, `connect`, `telemetry`, `answer`, `step`, `journey`, `span`, `always`, `issue`, `command`, `status`, `return`.
     pub kind: String,
     pub started: u64,
     pub ok: u64,
@@ -259,6 +261,37 @@ pub struct LedgerRow {
     pub shards: Vec<ShardRow>,
 }
 
+/// The account of the returns of one group of docks. created = the sum of `states`, or the run can't pass.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReturnRow {
+    pub group: String,
+    pub docks: u64,
+    /// Handed over by riders, each acknowledged at once.
+    pub created: u64,
+    /// Every state with its count: stored, delivered once, duplicated, in doubt, lost.
+    pub states: Vec<StateCount>,
+    pub adds_up: bool,
+    /// Attempts beyond the first.
+    pub retries: u64,
+    /// Returns that the target was asked for at the end, and answered.
+    pub asked: u64,
+    /// Those for which it gave no answer.
+    pub unanswered: u64,
+    /// Trips still under way when first asked for, and when last asked for.
+    pub active_first: u64,
+    pub active: u64,
+    /// The most returns that docks held at the end of a second of the load, and when; `None` if they never held one.
+    pub stored_peak: Option<u64>,
+    pub stored_peak_at_s: Option<i64>,
+    /// When they held no more than usual again.
+    pub drained_at_s: Option<i64>,
+    /// Refreshes of the status that were left out for want of a network, and shed.
+    pub left_out_offline: u64,
+    pub left_out_shed: u64,
+    /// From the hand-over to the target's yes.
+    pub delay: Option<Times>,
+}
+
 /// The commands of one group for the hubs of one shard, by the state in which they were first settled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardRow {
@@ -337,6 +370,15 @@ impl Join {
     }
 }
 
+/// A number that was read from the target.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ValueRow {
+    pub least: f64,
+    pub mean: f64,
+    pub most: f64,
+    pub last: f64,
+}
+
 /// What a probed source said over the load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PoolRow {
@@ -352,6 +394,8 @@ pub struct PoolRow {
     pub last_gap: Option<String>,
     pub restarts: u64,
     pub overall: Option<PoolSpan>,
+    /// Of what is no pool: its value, or the depth of a queue, over the load.
+    pub value: Option<ValueRow>,
     /// Before, during and after each trigger and fault.
     pub spans: Vec<PoolSpan>,
 }

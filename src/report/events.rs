@@ -1,6 +1,7 @@
 //! `events.jsonl`: one JSON object a line for each transition and mark, as they come.
 
-use crate::event::{CommandId, MarkPhase, Offset};
+use crate::event::{CommandId, MarkPhase, Offset, ReturnId};
+use crate::measure::returns::BadReturn;
 use crate::measure::{Marks, Transition};
 use crate::plan::Plan;
 use serde::Serialize;
@@ -21,6 +22,9 @@ struct Line<'a> {
     group: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<u64>,
+    /// The rider's group, the number of its arrival and the step, as in the id that travelled.
+    #[serde(rename = "return", skip_serializing_if = "Option::is_none")]
+    returned: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     due_us: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,6 +52,7 @@ fn line<'a>(transition: &'a Transition, plan: &'a Plan, marks: &Marks) -> Line<'
         text: None,
         group: None,
         command: None,
+        returned: None,
         due_us: None,
         count: None,
     };
@@ -94,9 +99,29 @@ fn line<'a>(transition: &'a Transition, plan: &'a Plan, marks: &Marks) -> Line<'
             text: Some("delivered after its account was closed"),
             ..command("command", id, *at)
         },
+        Transition::Return(bad) => returned(bad, plan, plain("return", bad.at)),
         Transition::LeftOut { count, at } => Line {
             count: Some(*count),
-            ..plain("commands without a line", *at)
+            ..plain("commands and returns without a line", *at)
         },
+    }
+}
+
+fn returned<'a>(bad: &BadReturn, plan: &'a Plan, plain: Line<'a>) -> Line<'a> {
+    let ReturnId {
+        riders,
+        number,
+        step,
+    } = bad.id;
+    let group = plan.docks.get(usize::from(bad.docks));
+    Line {
+        group: group.map(|group| group.name.as_str()),
+        returned: Some(format!("r{riders}-{number}-{step}")),
+        text: Some(if bad.is_active {
+            "its trip is still active"
+        } else {
+            bad.state.name()
+        }),
+        ..plain
     }
 }

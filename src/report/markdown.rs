@@ -3,7 +3,7 @@
 use super::Report;
 use super::data::{OperationRow, PoolSpan, Times};
 use super::text::{self, sign};
-use super::{certificates, places};
+use super::{certificates, places, returns};
 use crate::measure::figures;
 use std::fmt::Write;
 
@@ -18,6 +18,7 @@ pub fn markdown(report: &Report) -> String {
     ledger(report, &mut text);
     places::section(report, &mut text);
     certificates::section(report, &mut text);
+    returns::markdown(report, &mut text);
     latency(report, &mut text);
     details(report, &mut text);
     generator(report, &mut text);
@@ -189,6 +190,9 @@ fn pools(report: &Report, text: &mut String) {
             figures::share(row.blind),
             figures::time(row.blind_longest_us as f64),
         );
+        if let Some(value) = &row.value {
+            let _ = writeln!(text, "  - {}", text::value(&row.source, value));
+        }
     }
     text.push('\n');
 }

@@ -14,6 +14,7 @@ mod markdown;
 mod operations;
 mod places;
 mod pools;
+mod returns;
 pub mod terminal;
 mod text;
 mod timeline;

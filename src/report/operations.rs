@@ -183,5 +183,7 @@ fn kind(kind: OperationKind) -> &'static str {
         OperationKind::Closing { .. } => "always",
         OperationKind::Issue { .. } => "issue",
         OperationKind::Command { .. } => "command",
+        OperationKind::Status { .. } => "status",
+        OperationKind::Return { .. } => "return",
     }
 }

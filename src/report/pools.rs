@@ -1,12 +1,13 @@
 //! What probes read, and how the target recovered, as rows.
 
-use super::data::{PoolRow, PoolSpan, ReconnectRow, RecoveryRow, SignalRow};
+use super::data::{PoolRow, PoolSpan, ReconnectRow, RecoveryRow, SignalRow, ValueRow};
 use super::timeline::load_seconds;
 use crate::event::Offset;
 use crate::measure::figures;
 use crate::measure::pool::PoolSeries;
 use crate::measure::recovery::{Recovery, RecoveryOutcome, SignalRecovery};
 use crate::measure::{Collector, Marks};
+use crate::plan::signal::Signal;
 use crate::plan::target::Plays;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,6 +33,7 @@ pub(super) fn rows(collector: &Collector, pools: &[PoolSeries]) -> Vec<PoolRow> 
                 .collect::<BTreeMap<_, _>>(),
             last_gap: summary.last_gap,
             restarts: summary.restarts,
+            value: value(source.plays, series, window.clone()),
             overall: is_pool.then(|| span("load".to_owned(), series, window.clone())),
             spans: if is_pool {
                 mark_spans(collector, series, &window)
@@ -41,6 +43,21 @@ pub(super) fn rows(collector: &Collector, pools: &[PoolSeries]) -> Vec<PoolRow> 
         }
     });
     rows.collect()
+}
+
+fn value(plays: Plays, series: &PoolSeries, window: Range<Offset>) -> Option<ValueRow> {
+    let signal = match plays {
+        Plays::Value => Signal::Value,
+        Plays::Queue => Signal::Depth,
+        Plays::Pool | Plays::Broker => return None,
+    };
+    let span = series.gauge(signal, window)?;
+    Some(ValueRow {
+        least: span.min,
+        mean: span.mean,
+        most: span.max,
+        last: span.last,
+    })
 }
 
 /// Before, during and after each mark: the quiet time, its begin to its end, its end to the next mark.

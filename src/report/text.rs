@@ -1,6 +1,8 @@
 //! Small pieces of text that several forms share.
 
-use super::data::{JudgementRow, LedgerRow, OperationRow, ReconnectRow, RetryRow, Times};
+use super::data::{
+    JudgementRow, LedgerRow, OperationRow, ReconnectRow, RetryRow, ReturnRow, Times, ValueRow,
+};
 use crate::measure::figures;
 
 /// The sign of a verdict.
@@ -95,6 +97,65 @@ pub(super) fn apart(row: &LedgerRow) -> String {
         figures::count(row.after_closing),
         figures::count(row.retries),
         figures::number(per_command),
+    )
+}
+
+/// `created 1,080 = delivered once 1,078 + lost 2`: every state that has a return, and always those that matter.
+pub(super) fn returns(row: &ReturnRow) -> String {
+    let shown = row
+        .states
+        .iter()
+        .filter(|state| state.count > 0 || !matches!(state.state.as_str(), "in doubt" | "stored"));
+    let states: Vec<String> = shown
+        .map(|state| format!("{} {}", state.state, figures::count(state.count)))
+        .collect();
+    let created = figures::count(row.created);
+    format!("created {created} = {}", states.join(" + "))
+}
+
+/// What docks held, how long returns took, and what the target said of them.
+pub(super) fn returns_apart(row: &ReturnRow) -> Vec<String> {
+    let mut lines = Vec::new();
+    let clock = |at: Option<i64>| at.map_or_else(|| "never".to_owned(), figures::clock);
+    if let Some(peak) = row.stored_peak {
+        lines.push(format!(
+            "stored at most {} at {}, drained at {}  delay p50 {} p95 {} max {}  retries {}",
+            figures::count(peak),
+            clock(row.stored_peak_at_s),
+            clock(row.drained_at_s),
+            time(row.delay.map(|delay| delay.p50_us)),
+            time(row.delay.map(|delay| delay.p95_us)),
+            time(row.delay.map(|delay| delay.max_us)),
+            figures::count(row.retries),
+        ));
+    }
+    if row.asked + row.unanswered > 0 {
+        lines.push(format!(
+            "the target was asked for {}: trips still active {} at first, {} at last; no answer for {}",
+            figures::count(row.asked + row.unanswered),
+            figures::count(row.active_first),
+            figures::count(row.active),
+            figures::count(row.unanswered),
+        ));
+    }
+    if row.left_out_offline + row.left_out_shed > 0 {
+        lines.push(format!(
+            "refreshes of the status left out: {} without a network, {} shed",
+            figures::count(row.left_out_offline),
+            figures::count(row.left_out_shed),
+        ));
+    }
+    lines
+}
+
+/// A number that was read from the target.
+pub(super) fn value(source: &str, value: &ValueRow) -> String {
+    format!(
+        "{source}: {} to {}, mean {}, {} at the end",
+        figures::number(value.least),
+        figures::number(value.most),
+        figures::number(value.mean),
+        figures::number(value.last),
     )
 }
 

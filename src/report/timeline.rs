@@ -36,6 +36,7 @@ pub(super) fn timeline(collector: &Collector, pools: &[PoolSeries]) -> Timeline 
     lines.load();
     lines.hubs();
     lines.shards();
+    lines.docks();
     lines.waits(pools);
     Timeline {
         from_s: from_zero_s(collector, 0),
@@ -159,6 +160,17 @@ impl Lines<'_> {
                 });
             }
         }
+    }
+
+    fn docks(&mut self) {
+        let collector = self.collector;
+        if collector.plan().docks.is_empty() {
+            return;
+        }
+        self.add("returns stored", "", Join::Highest, |second| {
+            let rows = collector.series().get(second)?.docks.iter();
+            Some(rows.map(|row| f64::from(row.stored)).sum())
+        });
     }
 
     fn waits(&mut self, pools: &[PoolSeries]) {

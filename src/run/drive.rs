@@ -10,6 +10,7 @@ use super::prepare::Prepared;
 use super::timeline;
 use super::watching::Watching;
 use crate::event::{Event, Offset};
+use crate::live::docks::DockFleet;
 use crate::live::ghosts::Ghosts;
 use crate::live::hubs::{self, HubFleet};
 use crate::live::issuers::IssuerFleet;
@@ -36,6 +37,7 @@ pub(super) struct Fleets {
     issuers: IssuerFleet,
     /// They watch until the last command has settled.
     ghosts: Ghosts,
+    docks: DockFleet,
 }
 
 /// Why the load ended.
@@ -89,6 +91,7 @@ async fn drive_open(prepared: &Prepared, interrupt: &Interrupt) -> Result<Ending
     watching.tell(Event::Zero { at: zero });
     fleets.users.begin(zero);
     fleets.issuers.begin(zero);
+    fleets.docks.begin(zero);
     let sink = Arc::clone(&watching.sinks()[0]);
     let faults = prepared
         .chaos
@@ -140,10 +143,13 @@ async fn gather(
         let hubs = hubs::start(plan, &prepared.hosts, clock, &prepared.run_tag, &sinks)
             .await
             .map_err(Stopped::refused)?;
-        let users = UserFleet::start(plan, &prepared.hosts, clock, &prepared.run_tag, &sinks)
+        let (hosts, tag) = (&prepared.hosts, &prepared.run_tag);
+        let docks = DockFleet::start(plan, hosts, clock, tag, &sinks).map_err(Stopped::refused)?;
+        let inboxes = docks.inboxes();
+        let users = UserFleet::start(plan, hosts, clock, tag, &sinks, &inboxes)
             .await
             .map_err(Stopped::refused)?;
-        let (hosts, tag, seats) = (&prepared.hosts, &prepared.run_tag, hubs.seats());
+        let seats = hubs.seats();
         let issuers = IssuerFleet::start(plan, hosts, clock, tag, seats, &sinks)
             .await
             .map_err(Stopped::refused)?;
@@ -158,6 +164,7 @@ async fn gather(
                 users,
                 issuers,
                 ghosts,
+                docks,
             },
             all,
             limit,
@@ -206,7 +213,7 @@ async fn load(
     let end = zero.after(plan.duration);
     let sink = Arc::clone(&watching.sinks()[0]);
     let until_end = async {
-        timeline::run(plan, &fleets.hubs, clock, zero, &sink).await;
+        timeline::run(plan, (&fleets.hubs, &fleets.docks), clock, zero, &sink).await;
         tokio::time::sleep_until(clock.instant(end)).await;
     };
     let ended = watching.beside_guarded(until_end, interrupt).await;
@@ -245,6 +252,7 @@ async fn wind_down(
         users,
         issuers,
         ghosts,
+        docks,
     } = fleets;
     let drained = clock.now().after(plan.drain);
     watching
@@ -252,6 +260,13 @@ async fn wind_down(
             tokio::join!(users.stop(drained), issuers.stop(drained));
         })
         .await;
+    // Docks take returns until the last rider is done, and then have their own time to get rid of them.
+    let flushed = if interrupted {
+        clock.now().after(GOODBYE)
+    } else {
+        clock.now().after(plan.drain)
+    };
+    let asking = watching.beside(docks.stop(flushed)).await;
     watching.until_commands_settle(drained).await;
     drop(ghosts);
     let count: u32 = plan.hubs.iter().map(|group| group.count).sum();
@@ -266,5 +281,8 @@ async fn wind_down(
             "{left} hubs had not ended their sessions within {} s and were cut",
             limit.as_secs()
         ));
+    }
+    if !interrupted {
+        watching.beside(asking.ask()).await;
     }
 }

@@ -1,16 +1,19 @@
-//! The triggers that hubs do, at their times: disconnects, renewals of certificates, re-authentication.
+//! The triggers that agents do, at their times: disconnects, renewals of certificates, re-authentication, docks without a network, shed
+//! refreshes.
 //!
 //! Operations of the target are asked for by `chaos`, which knows how to ask and to undo.
 
+use crate::agents::Order;
 use crate::dice::Dice;
 use crate::event::{Event, Mark, MarkId, MarkPhase, Offset, Sink};
+use crate::live::docks::DockFleet;
 use crate::live::hubs::HubFleet;
 use crate::net::clock::Clock;
 use crate::plan::Plan;
 use crate::plan::fault::TriggerKind;
 use std::time::Duration;
 
-/// Keeps the choice of hubs apart from other draws of the seed.
+/// Keeps the choice of agents apart from other draws of the seed.
 const CHOICES: u64 = 0x64726f70;
 
 /// One moment of the timeline.
@@ -18,22 +21,34 @@ const CHOICES: u64 = 0x64726f70;
 struct Moment<'a> {
     at: Duration,
     mark: MarkId,
-    /// `None`: the trigger's end.
-    begins: Option<&'a TriggerKind>,
+    kind: &'a TriggerKind,
+    /// False: the trigger's end.
+    begins: bool,
 }
 
-/// Brings everything that hubs do by plan about at its time; returns after the last one has ended.
-pub(super) async fn run(plan: &Plan, hubs: &HubFleet, clock: Clock, zero: Offset, sink: &Sink) {
+/// Brings everything that agents do by plan about at its time; returns after the last one has ended.
+pub(super) async fn run(
+    plan: &Plan,
+    (hubs, docks): (&HubFleet, &DockFleet),
+    clock: Clock,
+    zero: Offset,
+    sink: &Sink,
+) {
     for moment in moments(plan) {
         tokio::time::sleep_until(clock.instant(zero.after(moment.at))).await;
-        let phase = match moment.begins {
-            Some(trigger) => {
-                // Two triggers on one group choose apart.
-                let seed = Dice::named(plan.seed, CHOICES, u64::from(moment.mark.0)).bits();
-                hubs.order(trigger, seed);
-                MarkPhase::Begin
-            }
-            None => MarkPhase::End,
+        // Two triggers on one group choose apart; the end of one is for those whom its begin chose.
+        let seed = Dice::named(plan.seed, CHOICES, u64::from(moment.mark.0)).bits();
+        match (moment.kind, moment.begins) {
+            (TriggerKind::Offline(some), true) => docks.order(some, Order::Offline, seed),
+            (TriggerKind::Offline(some), false) => docks.order(some, Order::Online, seed),
+            (TriggerKind::Shed(some), begins) => docks.order(some, Order::Shed(begins), seed),
+            (of_hubs, true) => hubs.order(of_hubs, seed),
+            (_, false) => {}
+        }
+        let phase = if moment.begins {
+            MarkPhase::Begin
+        } else {
+            MarkPhase::End
         };
         let at = clock.now();
         sink(Event::Mark(Mark {
@@ -48,18 +63,15 @@ pub(super) async fn run(plan: &Plan, hubs: &HubFleet, clock: Clock, zero: Offset
 fn moments(plan: &Plan) -> Vec<Moment<'_>> {
     let mut moments = Vec::new();
     for (row, trigger) in (0_u16..).zip(&plan.triggers) {
-        if trigger.kind.group().is_some() {
-            let mark = MarkId(row);
-            moments.push(Moment {
-                at: trigger.at,
-                mark,
-                begins: Some(&trigger.kind),
-            });
-            moments.push(Moment {
-                at: trigger.at + trigger.lasts,
-                mark,
-                begins: None,
-            });
+        if !matches!(trigger.kind, TriggerKind::Operate { .. }) {
+            let moment = |at, begins| Moment {
+                at,
+                mark: MarkId(row),
+                kind: &trigger.kind,
+                begins,
+            };
+            moments.push(moment(trigger.at, true));
+            moments.push(moment(trigger.at + trigger.lasts, false));
         }
     }
     // Stable: a trigger that is a moment keeps its begin before its end.

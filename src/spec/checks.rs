@@ -1,5 +1,6 @@
 //! Rules that span several parts of the files. They are asked only of a plan whose parts are right.
 
+use super::dock;
 use super::reader::At;
 use crate::plan::fault::{Trigger, TriggerKind};
 use crate::plan::identity::IdentitySource;
@@ -17,6 +18,7 @@ pub(super) struct Files<'a, 'b> {
 /// Puts everything that does not fit together into the log.
 pub(super) fn check(plan: &Plan, files: &Files<'_, '_>) {
     names(plan, files.profile);
+    dock::check_hand_overs(plan, files.profile);
     in_flight(plan, files.profile);
     ceilings(plan, files);
     plan.triggers
@@ -37,6 +39,7 @@ fn names(plan: &Plan, profile: &At<'_>) {
     let groups = groups.chain(plan.riders.iter().map(|group| ("riders", &group.name)));
     let groups: Vec<_> = groups
         .chain(plan.issuers.iter().map(|group| ("issuers", &group.name)))
+        .chain(plan.docks.iter().map(|group| ("docks", &group.name)))
         .collect();
     for (row, (kind, name)) in groups.iter().enumerate() {
         let at = profile.find(&[kind, name]);
@@ -88,7 +91,11 @@ fn waves(trigger: &Trigger, plan: &Plan, profile: &At<'_>) {
         }
         TriggerKind::Reauthenticate(_) => at("reauthenticate")
             .wrong_key("MQTT 5 is not supported in this version", "leave it out"),
-        TriggerKind::Renew(_) | TriggerKind::Disconnect(_) | TriggerKind::Operate { .. } => {}
+        TriggerKind::Renew(_)
+        | TriggerKind::Disconnect(_)
+        | TriggerKind::Operate { .. }
+        | TriggerKind::Offline(_)
+        | TriggerKind::Shed(_) => {}
     }
 }
 

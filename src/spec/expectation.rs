@@ -91,6 +91,9 @@ pub(super) enum Metric {
     Saturation,
     Stalled,
     Timeouts,
+    Delay,
+    Stored,
+    Active,
     Depth,
     Age,
     Value,
@@ -102,7 +105,7 @@ pub(super) enum Metric {
     CriticalShare,
 }
 
-pub(super) const METRICS: [(&str, Metric); 31] = [
+pub(super) const METRICS: [(&str, Metric); 34] = [
     ("success", Metric::Success),
     ("declined", Metric::Declined),
     ("unfinished", Metric::Unfinished),
@@ -125,6 +128,9 @@ pub(super) const METRICS: [(&str, Metric); 31] = [
     ("saturation", Metric::Saturation),
     ("stalled", Metric::Stalled),
     ("timeouts", Metric::Timeouts),
+    ("delay", Metric::Delay),
+    ("stored", Metric::Stored),
+    ("active", Metric::Active),
     ("depth", Metric::Depth),
     ("age", Metric::Age),
     ("value", Metric::Value),

@@ -8,6 +8,7 @@ use super::reader::At;
 use super::schedule;
 use super::target::Names;
 use crate::arrivals::Schedule;
+use crate::plan::dock::DockDevice;
 use crate::plan::fleet::{HubGroup, IssuerGroup, Reconnect, RiderGroup, Telemetry};
 use crate::plan::outlook::{needed_in_flight, worst_wait};
 use crate::plan::places::Places;
@@ -53,6 +54,12 @@ pub(super) struct Around<'a> {
 }
 
 impl Around<'_> {
+    /// The dock of a row of the names, if it could be read.
+    pub fn dock(&self, row: usize) -> Option<&DockDevice> {
+        let name = &self.names.docks[row];
+        self.target.docks.iter().find(|dock| dock.name == *name)
+    }
+
     /// The device of a row of the names, if it could be read.
     fn device(&self, row: usize) -> Option<&Device> {
         self.target

@@ -132,7 +132,7 @@ pub(super) fn operation(
     })
 }
 
-/// What a hub asks of the target, with `known` names of its own.
+/// What a hub or a dock asks of the target, with `known` names of its own.
 pub(super) fn question(
     fields: &mut Fields<'_>,
     context: &RequestContext<'_>,

@@ -6,6 +6,7 @@
 mod address;
 mod checks;
 mod device;
+mod dock;
 mod expectation;
 mod fields;
 mod find;
@@ -28,6 +29,7 @@ mod round_trip;
 mod schedule;
 mod steps;
 mod subject;
+mod subject_returns;
 mod table;
 mod target;
 mod timeline;

@@ -42,6 +42,20 @@ pub(super) fn retry(at: &At<'_>) -> Option<Retry> {
     })
 }
 
+/// `retry:` of docks, which hold what they could not deliver and so may go on for ever; a budget would make them drop it.
+pub(super) fn stubborn(at: &At<'_>) -> Option<Retry> {
+    let mut fields = at.fields()?;
+    let retry = backoff(&mut fields);
+    let retry_after = fields
+        .get("respect_retry_after")
+        .and_then(|at| retry_after(&at));
+    fields.finish(&[]);
+    Some(Retry {
+        retry_after,
+        ..retry?
+    })
+}
+
 /// The policy of hubs that come back, which ask for no page and so are told no `Retry-After`.
 pub(super) fn reconnect(fields: &mut Fields<'_>) -> Option<Retry> {
     let retry = backoff(fields);

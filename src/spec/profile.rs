@@ -1,5 +1,6 @@
 //! The profile file: who takes part, what happens when, what is expected.
 
+use super::dock;
 use super::fields::Fields;
 use super::fleet::{self, Around};
 use super::reader::At;
@@ -35,14 +36,15 @@ pub(super) fn read<'a>(
 ) -> Option<Profile<'a>> {
     let mut fields = root.fields()?;
     let mut plan = terms(&mut fields, file, target, seed);
-    let groups = ["riders", "hubs", "issuers"].map(|key| fields.get(key));
-    if !["riders", "hubs", "issuers"]
+    let groups = ["riders", "hubs", "issuers", "docks"].map(|key| fields.get(key));
+    if !["riders", "hubs", "issuers", "docks"]
         .iter()
         .any(|key| fields.has(key))
     {
         root.wrong_key("nobody takes part", "add `hubs:`, `riders:` or `issuers:`");
     }
-    let [riders, hubs, issuers] = groups;
+    let [riders, hubs, issuers, docks] = groups;
+    let dock_groups = docks.as_ref().map(At::keys).unwrap_or_default();
     let hub_groups = hubs.as_ref().map(At::keys).unwrap_or_default();
     let around = Around {
         target: &plan.target,
@@ -55,11 +57,13 @@ pub(super) fn read<'a>(
     let hubs = each(hubs, |name, at| fleet::hubs(name, at, &around));
     let riders = each(riders, |name, at| fleet::riders(name, at, &around));
     let issuers = each(issuers, |name, at| fleet::issuers(name, at, &around, &hubs));
+    let docks = each(docks, |name, at| dock::docks(name, at, &around));
     let stage = Stage {
         target: &plan.target,
         names: &names,
         duration: plan.duration,
         hub_groups: &hub_groups,
+        dock_groups: &dock_groups,
     };
     let mut triggers = each(fields.get("timeline"), |name, at| {
         timeline::trigger(name, at, &stage)
@@ -69,14 +73,16 @@ pub(super) fn read<'a>(
         .get("expect")
         .and_then(|at| at.items())
         .unwrap_or_default();
-    fields.finish(&["docks"]);
+    fields.finish(&[]);
     let is_whole = root.log().is_clean();
     if is_whole {
         plan.operations = operation::table(&hubs, &riders, &issuers, &plan.target);
+        plan.operations.extend(operation::dock_rows(&docks));
     }
     plan.hubs = hubs;
     plan.riders = riders;
     plan.issuers = issuers;
+    plan.docks = docks;
     plan.triggers = triggers;
     Some(Profile {
         plan,
@@ -129,6 +135,7 @@ fn terms(fields: &mut Fields<'_>, file: &Path, target: Target, seed: Option<u64>
         hubs: Vec::new(),
         riders: Vec::new(),
         issuers: Vec::new(),
+        docks: Vec::new(),
         triggers: Vec::new(),
         faults: Vec::new(),
         steady: Vec::new(),
@@ -175,6 +182,7 @@ pub(super) fn experiment<'a>(root: &At<'a>, plan: &Plan, names: &Names) -> Optio
         names,
         duration: plan.duration,
         hub_groups: &hub_groups,
+        dock_groups: &[],
     };
     let faults_at = fields.need("faults");
     for (name, at) in faults_at

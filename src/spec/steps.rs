@@ -129,11 +129,22 @@ fn step(
         fields.finish(&[]);
         return Some((StepAction::Think { low, high }, Repeat::Once));
     }
+    if let Some(docks) = fields.get("dock") {
+        let docks = docks.text().map(str::to_owned);
+        let sends = fields.need("sends").and_then(|at| at.text());
+        let sends = sends.map(str::to_owned);
+        fields.finish(&[]);
+        let action = StepAction::HandOver {
+            docks: docks?,
+            sends: sends?,
+        };
+        return Some((action, Repeat::Once));
+    }
     let candidates = candidates(&mut fields, known);
     let poll = poll(&mut fields);
     let request = request(&mut fields, context, &known.placeholders, Use::Step);
     check_repeat(&fields, request.as_ref().map(|request| &request.answer));
-    fields.finish(&["dock", "sends"]);
+    fields.finish(&[]);
     // What it keeps is known to the steps after it, even if something else is wrong with it.
     keeps(&at.find(&["keep"]), known);
     let repeat = match (poll, candidates) {

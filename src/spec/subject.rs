@@ -6,7 +6,8 @@ use super::resolve::{bad, unknown};
 use crate::event::OperationId;
 use crate::plan::Plan;
 use crate::plan::expect::{
-    CommandState, HubRate, HubState, PoolSignal, QueueSignal, Share, Stat, Subject, TimeOf, Unit,
+    CommandState, HubRate, HubState, PoolSignal, QueueSignal, ReturnFigure, Share, Stat, Subject,
+    TimeOf, Unit,
 };
 use crate::plan::operation::OperationKind;
 use crate::plan::signal::PRESETS;
@@ -61,7 +62,10 @@ impl Subjects<'_> {
 
     /// Some metrics are a distribution and need a statistic; the others have none.
     fn check_stat(&self, metric: Metric, at: usize, stat: Option<Stat>) -> Result<(), BadLine> {
-        let needs = matches!(metric, Metric::Latency | Metric::Service | Metric::Wait);
+        let needs = matches!(
+            metric,
+            Metric::Latency | Metric::Service | Metric::Wait | Metric::Delay
+        );
         let name = metric.name();
         match stat {
             None if needs => Err(bad(
@@ -95,6 +99,18 @@ impl Subjects<'_> {
             Metric::Lost if name.is_some_and(|name| self.is_hubs(name)) => {
                 self.hubs(named()?, HubState::Lost)
             }
+            Metric::Lost if name.is_some_and(|name| self.is_docks(name)) => {
+                self.returns(named()?, ReturnFigure::Lost)
+            }
+            Metric::Duplicated if name.is_some_and(|name| self.is_docks(name)) => {
+                self.returns(named()?, ReturnFigure::Duplicated)
+            }
+            Metric::InDoubt if name.is_some_and(|name| self.is_docks(name)) => {
+                self.returns(named()?, ReturnFigure::InDoubt)
+            }
+            Metric::Stored => self.returns(named()?, ReturnFigure::Stored),
+            Metric::Active => self.returns(named()?, ReturnFigure::Active),
+            Metric::Delay => self.delay(named()?, stat),
             Metric::InTime => self.commands(named()?, CommandState::InTime),
             Metric::Late => self.commands(named()?, CommandState::Late),
             Metric::Expired => self.commands(named()?, CommandState::Expired),
@@ -397,6 +413,7 @@ fn nameless(metric: Metric, at: usize) -> BadLine {
         | Metric::Stalled
         | Metric::Timeouts => "pool",
         Metric::Depth | Metric::Age => "queue",
+        Metric::Delay | Metric::Stored | Metric::Active => "returns",
         _ => "connect",
     };
     bad(
@@ -420,5 +437,7 @@ fn kind_name(kind: OperationKind) -> &'static str {
         OperationKind::Closing { .. } => "a step that is always taken",
         OperationKind::Issue { .. } => "a group of issuers",
         OperationKind::Command { .. } => "the way of a command",
+        OperationKind::Status { .. } => "the status of docks",
+        OperationKind::Return { .. } => "the returns of docks",
     }
 }

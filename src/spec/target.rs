@@ -1,6 +1,7 @@
 //! The target file: who is tested, where, and what may be asked of it.
 
 use super::device;
+use super::dock;
 use super::fields::Fields;
 use super::journey::{self, RequestContext};
 use super::places;
@@ -8,7 +9,8 @@ use super::probes;
 use super::reader::At;
 use super::steps;
 use super::words::Placeholders;
-use crate::plan::target::{Ceilings, Environment, LabSpec, LabTls, SecretSource, Target};
+use crate::plan::dock::DockDevice;
+use crate::plan::target::{Ceilings, Device, Environment, LabSpec, LabTls, SecretSource, Target};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -46,15 +48,26 @@ pub(super) struct Names {
     /// Names after `lab.`
     pub lab: Vec<String>,
     pub devices: Vec<String>,
+    /// The devices that are docks; they are not among the others.
+    pub docks: Vec<String>,
     pub commands: Vec<String>,
     pub places: Vec<String>,
     pub journeys: Vec<String>,
+    /// Whatever a step of a journey keeps.
+    pub kept: Vec<String>,
     pub operations: Vec<String>,
     pub components: Vec<String>,
     pub links: Vec<String>,
 }
 
 impl Names {
+    /// Docks are devices with a list of their own.
+    fn tell_docks_apart(&mut self, devices: Option<&At<'_>>) {
+        (self.docks, self.devices) = std::mem::take(&mut self.devices)
+            .into_iter()
+            .partition(|name| is_dock(devices, name));
+    }
+
     /// What stands for something everywhere in the file, and `agent` besides.
     pub fn placeholders(&self, agent: &[&str]) -> Placeholders<'_> {
         Placeholders {
@@ -111,9 +124,11 @@ pub(super) fn read(
     check_environment(root, &fields, environment, lab.is_some());
 
     let devices = section(&mut fields, "devices", &mut names.devices);
+    names.tell_docks_apart(devices.as_ref());
     let commands = section(&mut fields, "commands", &mut names.commands);
     let places = section(&mut fields, "places", &mut names.places);
     let journeys = section(&mut fields, "journeys", &mut names.journeys);
+    names.kept = journeys.as_ref().map(kept).unwrap_or_default();
     let probes = fields.get("probes");
     let operations = section(&mut fields, "operations", &mut names.operations);
     let components = section(&mut fields, "components", &mut names.components);
@@ -126,13 +141,15 @@ pub(super) fn read(
         names: &names,
         base: None,
     };
+    let (devices, docks) = devices_of(devices, &names);
     let target = Target {
         file: file.to_owned(),
         about,
         environment: environment.unwrap_or_default(),
         never,
         max,
-        devices: each(devices, |name, at| device::device(name, at, &names)),
+        devices,
+        docks,
         commands: each(commands, |name, at| journey::command(name, at, &requests)),
         places: each(places, places::places),
         journeys: each(journeys, |name, at| steps::journey(name, at, &names)),
@@ -151,6 +168,42 @@ pub(super) fn read(
     };
     fields.finish(&LATER);
     Some((target, names))
+}
+
+/// Hubs and docks, each in the order of the file.
+fn devices_of(at: Option<At<'_>>, names: &Names) -> (Vec<Device>, Vec<DockDevice>) {
+    let (mut devices, mut docks) = (Vec::new(), Vec::new());
+    for (name, at) in at.and_then(|at| at.named()).unwrap_or_default() {
+        if names.docks.iter().any(|dock| dock == name) {
+            docks.extend(dock::device(name, &at, names));
+        } else {
+            devices.extend(device::device(name, &at, names));
+        }
+    }
+    (devices, docks)
+}
+
+/// A device is a dock if it sends what riders hand over; hubs speak MQTT.
+fn is_dock(devices: Option<&At<'_>>, name: &str) -> bool {
+    devices.is_some_and(|at| at.find(&[name, "sends"]).has_key("sends"))
+}
+
+/// The names of all that steps keep, whether or not the steps can be read.
+fn kept(journeys: &At<'_>) -> Vec<String> {
+    let mut names = Vec::new();
+    for journey in journeys.keys() {
+        let steps = journeys.find(&[&journey, "steps"]);
+        for step in steps.keys() {
+            let keep = steps.find(&[&step, "keep"]);
+            if keep.has_key("keep") {
+                names.extend(keep.keys());
+            }
+            let each = steps.find(&[&step, "for_each"]);
+            let each = each.lone_word().and_then(|text| text.split_once(" as "));
+            names.extend(each.map(|(_, each)| each.trim().to_owned()));
+        }
+    }
+    names
 }
 
 /// The entries of a map of names, one value for each that could be read.

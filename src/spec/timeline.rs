@@ -1,5 +1,6 @@
 //! What happens when: the triggers of a profile, the faults of an experiment.
 
+use super::dock;
 use super::journey::row_of;
 use super::link_fault;
 use super::reader::At;
@@ -23,14 +24,25 @@ pub(super) struct Stage<'a> {
     pub names: &'a Names,
     pub duration: Duration,
     pub hub_groups: &'a [String],
+    pub dock_groups: &'a [String],
 }
 
 /// One entry of `timeline:`.
 pub(super) fn trigger(name: &str, at: &At<'_>, stage: &Stage<'_>) -> Option<Trigger> {
     let mut fields = at.fields()?;
     let moment = fields.need("at").and_then(|at| moment(&at, stage));
-    let form = fields.one_of(&["disconnect", "renew", "reauthenticate", "operate"]);
-    fields.finish(&["burst", "for"]);
+    let form = fields.one_of(&[
+        "disconnect",
+        "renew",
+        "reauthenticate",
+        "operate",
+        "offline",
+        "shed",
+    ]);
+    let of_docks = matches!(form, Some(("offline" | "shed", _)));
+    let lasting = if of_docks { fields.need("for") } else { None };
+    let lasting = lasting.and_then(|at| at.time());
+    fields.finish(if of_docks { &[] } else { &["burst", "for"] });
     let (kind, at) = form?;
     let (kind, lasts) = match kind {
         "renew" => {
@@ -44,6 +56,15 @@ pub(super) fn trigger(name: &str, at: &At<'_>, stage: &Stage<'_>) -> Option<Trig
         "disconnect" => {
             let disconnect = disconnect(&at, stage)?;
             (TriggerKind::Disconnect(disconnect), disconnect.within)
+        }
+        "offline" | "shed" => {
+            let some = dock::some_docks(&at, stage.dock_groups)?;
+            let kind = if kind == "shed" {
+                TriggerKind::Shed(some)
+            } else {
+                TriggerKind::Offline(some)
+            };
+            (kind, lasting?)
         }
         _ => (
             TriggerKind::Operate {

@@ -4,7 +4,7 @@ use super::units::Wrong;
 use serde_yaml::Value;
 
 /// Words that the grammar of expectations gives a meaning.
-const RESERVED: [&str; 34] = [
+const RESERVED: [&str; 36] = [
     "after",
     "at",
     "attempts",
@@ -39,6 +39,8 @@ const RESERVED: [&str; 34] = [
     "telemetry",
     "answer",
     "reauthenticate",
+    "returns",
+    "status",
 ];
 
 /// A name that a user may give: letters, digits, `-` and `_`, and no word of the grammar of expectations.

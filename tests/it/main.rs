@@ -9,6 +9,7 @@ mod agents;
 mod arrivals;
 mod chaos;
 mod cli;
+mod docks;
 mod hostile;
 mod lab;
 mod live_hubs;

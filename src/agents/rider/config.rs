@@ -1,6 +1,7 @@
 //! What all riders of a group share.
 
 use super::accounts::Accounts;
+use crate::agents::hand_over::HandOver;
 use crate::event::OperationId;
 use crate::plan::places::Chooser;
 use crate::plan::target::{Journey, Method, Repeat, Request, StepAction};
@@ -18,8 +19,10 @@ pub struct RiderConfig {
     pub(super) run_tag: String,
     pub(super) journey: Journey,
     pub(super) journey_operation: OperationId,
-    /// By step; `None` for thinking.
+    /// By step; `None` for thinking and handing over.
     pub(super) steps: Vec<Option<Asked>>,
+    /// By step; `None` where nothing is handed over.
+    pub(super) hand_overs: Vec<Option<HandOver>>,
     /// By row of `Journey::spans`.
     pub(super) spans: Vec<OperationId>,
     /// By row of `Journey::always`.
@@ -74,7 +77,7 @@ impl RiderConfig {
                 let riders = group;
                 Some(asked(OperationKind::Step { riders, step }, request))
             }
-            StepAction::Think { .. } => None,
+            StepAction::Think { .. } | StepAction::HandOver { .. } => None,
         });
         let closings = journey.always.iter().enumerate();
         let closings = closings.map(|(closing, described)| {
@@ -89,6 +92,7 @@ impl RiderConfig {
             run_tag: run_tag.to_owned(),
             journey_operation: operation(OperationKind::Journey { riders: group }),
             steps: steps.collect(),
+            hand_overs: HandOver::of(plan, &journey),
             spans: (0..journey.spans.len())
                 .map(|span| {
                     operation(OperationKind::Span {
@@ -139,7 +143,7 @@ fn needs(journey: &Journey, request: &Request) -> Vec<String> {
                 StepAction::Request(request) => {
                     request.answer.keep.iter().any(|(kept, _)| kept == name)
                 }
-                StepAction::Think { .. } => false,
+                StepAction::Think { .. } | StepAction::HandOver { .. } => false,
             };
             keeps || matches!(&step.repeat, Repeat::ForEach(candidates) if candidates.each == name)
         })

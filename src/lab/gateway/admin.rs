@@ -82,6 +82,9 @@ async fn switch(
             Problem::unknown(unknown.to_string())
         })?;
     gateway.switches.set(defect, switch.on);
+    let bounded = gateway.switches.is_on(Defect::BoundedPoolQueue);
+    gateway.pool.bound(bounded);
+    gateway.status_pool.bound(bounded);
     gateway.announce_expiry().await;
     Ok(Json(json!({ "defect": defect.name(), "on": switch.on })).into_response())
 }

@@ -1,9 +1,10 @@
-//! The HTTP API: commands to hubs, and how problems are answered. Riders and administration have their own files.
+//! The HTTP API: commands to hubs, and how problems are answered. What riders and docks ask is passed on at the edge; administration has
+//! its own file.
 
 use super::Gateway;
 use super::commands::{NewCommand, Refusal};
 use super::pool::DatabaseError;
-use super::{admin, riders};
+use super::{admin, edge};
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -31,7 +32,7 @@ pub async fn serve(gateway: Arc<Gateway>, listener: TcpListener) -> io::Result<(
         .route("/v1/hubs/{serial}/shard", routing::get(shard_of_hub))
         .route("/v1/hubs/{serial}/commands", routing::post(command))
         .route("/v1/commands/{id}", routing::get(command_state))
-        .merge(riders::routes())
+        .merge(edge::routes())
         .merge(admin::routes())
         .layer(DefaultBodyLimit::max(LONGEST_BODY))
         .with_state(gateway);
@@ -69,6 +70,22 @@ impl Problem {
     pub fn unauthorized(text: impl Into<String>) -> Problem {
         Problem {
             status: StatusCode::UNAUTHORIZED,
+            text: text.into(),
+        }
+    }
+
+    /// Not now: what is asked for is left out on purpose.
+    pub fn busy(text: impl Into<String>) -> Problem {
+        Problem {
+            status: StatusCode::TOO_MANY_REQUESTS,
+            text: text.into(),
+        }
+    }
+
+    /// Something that the gateway needs did not answer in time.
+    pub fn late(text: impl Into<String>) -> Problem {
+        Problem {
+            status: StatusCode::GATEWAY_TIMEOUT,
             text: text.into(),
         }
     }

@@ -73,6 +73,12 @@ impl Gateway {
     }
 
     async fn is_revoked(&self, serial: &str) -> Result<bool, DatabaseError> {
+        // The cure: checks wait for each other, not for the connections that commands need.
+        let _admitted = if self.switches.is_on(Defect::AuthenticationAdmission) {
+            self.admission.acquire().await.ok()
+        } else {
+            None
+        };
         let mut lease = self.pool.acquire(Endpoint::Authentication).await?;
         store::is_revoked(&mut lease, serial).await
     }

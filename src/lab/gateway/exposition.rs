@@ -4,7 +4,7 @@
 
 use super::Gateway;
 use super::counts::Count;
-use super::pool::Endpoint;
+use super::pool::{Endpoint, Pool};
 use crate::lab::PartError;
 use crate::lab::listen;
 use axum::extract::State;
@@ -14,6 +14,7 @@ use axum::{Router, routing};
 use std::fmt::{Display, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// The pool's name in its metrics.
 const POOL: &str = "db_client_connection_pool_name=\"lab\"";
@@ -33,6 +34,7 @@ pub fn start(gateway: Arc<Gateway>, port: u16) -> Result<(), PartError> {
     std::thread::spawn(move || {
         let routes = Router::new()
             .route("/metrics", routing::get(metrics))
+            .route("/metrics/status", routing::get(status_metrics))
             .with_state(gateway);
         // It serves until the process ends.
         let _ = runtime.block_on(async { axum::serve(listener, routes).await });
@@ -48,14 +50,29 @@ async fn metrics(State(gateway): State<Arc<Gateway>>) -> Response {
         .into_response()
 }
 
+/// The pool of status refreshes by itself, so that its figures are not added to those of the other one.
+async fn status_metrics(State(gateway): State<Arc<Gateway>>) -> Response {
+    let mut page = Page(String::new());
+    pool(&gateway.status_pool, &mut page);
+    process(&gateway, &mut page);
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    ([(CONTENT_TYPE, kind)], page.0).into_response()
+}
+
 fn text(gateway: &Gateway) -> String {
     let mut page = Page(String::new());
-    pool(gateway, &mut page);
+    pool(&gateway.pool, &mut page);
+    layers(gateway, &mut page);
     shards(gateway, &mut page);
     handshakes(gateway, &mut page);
     dispatch(gateway, &mut page);
     commands(gateway, &mut page);
     trips(gateway, &mut page);
+    process(gateway, &mut page);
+    page.0
+}
+
+fn process(gateway: &Gateway, page: &mut Page) {
     // By this, readers of counters know that they began anew.
     page.family(
         "process_start_time_seconds",
@@ -66,7 +83,6 @@ fn text(gateway: &Gateway) -> String {
         "process_start_time_seconds {}",
         gateway.started_unix
     ));
-    page.0
 }
 
 /// A text that grows family by family.
@@ -87,8 +103,7 @@ impl Page {
     }
 }
 
-fn pool(gateway: &Gateway, page: &mut Page) {
-    let pool = &gateway.pool;
+fn pool(pool: &Pool, page: &mut Page) {
     let counts = &pool.counts;
     let name = "db_client_connection_wait_time_seconds";
     page.family(
@@ -127,11 +142,11 @@ fn pool(gateway: &Gateway, page: &mut Page) {
     let name = "db_client_connection_max";
     page.family(name, "gauge", "Connections that the pool may have.");
     page.sample(name, POOL, pool.size());
-    pool_counters(gateway, page);
+    pool_counters(pool, page);
 }
 
-fn pool_counters(gateway: &Gateway, page: &mut Page) {
-    let counts = &gateway.pool.counts;
+fn pool_counters(pool: &Pool, page: &mut Page) {
+    let counts = &pool.counts;
     for (name, about, count) in [
         (
             "db_client_connection_timeouts_total",
@@ -168,6 +183,50 @@ fn pool_counters(gateway: &Gateway, page: &mut Page) {
             count,
         );
     }
+}
+
+/// Tries by layer, connections for each unlock, and returns that wait to be booked.
+fn layers(gateway: &Gateway, page: &mut Page) {
+    let tries = gateway.layers.tries();
+    let name = "lab_layer_tries_total";
+    page.family(name, "counter", "Requests at the gateway, its calls of the station service, and that one's attempts at the database.");
+    for (layer, count) in [
+        ("gateway", tries.requests),
+        ("service", tries.calls),
+        ("database", tries.attempts),
+    ] {
+        page.sample(name, format_args!("layer=\"{layer}\""), count);
+    }
+    let name = "lab_database_attempts_per_request";
+    page.family(
+        name,
+        "gauge",
+        "Attempts at the database for each request at the gateway, in the last ten seconds.",
+    );
+    let recent = gateway.layers.recent(Instant::now());
+    page.line(format_args!("{name} {}", recent.product()));
+    let acquired = |endpoint: Endpoint| {
+        gateway.pool.counts.acquires[endpoint as usize].load(Ordering::Relaxed)
+    };
+    let unlocks = acquired(Endpoint::Unlock);
+    let name = "lab_connections_per_unlock";
+    page.family(
+        name,
+        "gauge",
+        "Connections acquired for each unlock, since the start.",
+    );
+    let per_unlock = match unlocks {
+        0 => 1.0,
+        unlocks => (unlocks + acquired(Endpoint::Candidate)) as f64 / unlocks as f64,
+    };
+    page.line(format_args!("{name} {per_unlock}"));
+    let name = "lab_returns_queued";
+    page.family(
+        name,
+        "gauge",
+        "Returns that were taken and are not booked yet.",
+    );
+    page.line(format_args!("{name} {}", gateway.returns.queued()));
 }
 
 fn shards(gateway: &Gateway, page: &mut Page) {

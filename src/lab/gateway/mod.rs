@@ -8,14 +8,18 @@ mod book;
 mod commands;
 mod counts;
 mod dispatch;
+mod edge;
 mod exposition;
+mod layers;
 mod pool;
 mod presence;
 mod rebalance;
 mod riders;
+mod service;
 mod shard_cache;
 mod shard_map;
 mod shards;
+mod stations;
 mod statistics;
 mod store;
 mod tokens;
@@ -38,10 +42,11 @@ use serde::{Deserialize, Serialize};
 use shard_cache::ShardCache;
 use shard_map::ShardMap;
 use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 /// How long a database may take to be there when nobody announced that it comes later.
 const DATABASE_LIMIT: Duration = Duration::from_secs(5);
@@ -70,6 +75,13 @@ pub struct Gateway {
     shards: u16,
     switches: Switches,
     pool: Arc<Pool>,
+    /// Of status refreshes, unless they share the other one.
+    status_pool: Arc<Pool>,
+    edge: edge::Edge,
+    layers: layers::Layers,
+    returns: stations::Returns,
+    /// So many checks of hubs may use the pool at the same time, where they are held back.
+    admission: Semaphore,
     counts: Counts,
     presence: Presence,
     book: Book,
@@ -95,14 +107,27 @@ pub struct Gateway {
 /// # Errors
 /// If a port can't be listened on or the database can't be reached.
 pub fn run(configuration: Configuration) -> Result<(), PartError> {
-    let gateway = Arc::new(Gateway::new(&configuration));
-    let for_parent = Arc::clone(&gateway);
-    lifeline::tie(move |said| for_parent.restarted(said));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
-    runtime.block_on(serve(gateway, configuration))
+    let inside = runtime.enter();
+    // Nobody but the edge knows where the service listens.
+    let service = listen::listen(0)?;
+    let (returns, taken) = stations::Returns::new();
+    let gateway = Arc::new(Gateway::new(
+        &configuration,
+        service.local_addr()?,
+        returns,
+    )?);
+    drop(inside);
+    let for_parent = Arc::clone(&gateway);
+    lifeline::tie(move |said| for_parent.restarted(said));
+    runtime.block_on(async {
+        tokio::spawn(service::serve(Arc::clone(&gateway), service));
+        tokio::spawn(stations::book_all(Arc::clone(&gateway), taken));
+        serve(gateway, configuration).await
+    })
 }
 
 async fn serve(gateway: Arc<Gateway>, configuration: Configuration) -> Result<(), PartError> {
@@ -129,7 +154,11 @@ async fn serve(gateway: Arc<Gateway>, configuration: Configuration) -> Result<()
 }
 
 impl Gateway {
-    fn new(configuration: &Configuration) -> Gateway {
+    fn new(
+        configuration: &Configuration,
+        service: SocketAddr,
+        returns: stations::Returns,
+    ) -> Result<Gateway, PartError> {
         let settings = configuration.settings.clone();
         let switches = Switches::default();
         for defect in configuration
@@ -139,14 +168,27 @@ impl Gateway {
         {
             switches.set(defect, true);
         }
-        Gateway {
-            shards: configuration.shards,
-            switches,
-            pool: Arc::new(Pool::new(
+        let pool = |size| {
+            let pool = Pool::new(
                 &configuration.database,
+                size,
                 &settings,
                 configuration.sleeps_itself,
-            )),
+            );
+            pool.bound(switches.is_on(Defect::BoundedPoolQueue));
+            Arc::new(pool)
+        };
+        let (attempts, timeout_ms) = (settings.gateway_attempts, settings.gateway_timeout_ms);
+        let at_once = usize::try_from(settings.pool_size / 2).unwrap_or(usize::MAX);
+        Ok(Gateway {
+            shards: configuration.shards,
+            pool: pool(settings.pool_size),
+            status_pool: pool(settings.status_pool_size),
+            edge: edge::Edge::new(service, attempts, timeout_ms).map_err(std::io::Error::other)?,
+            layers: layers::Layers::default(),
+            returns,
+            admission: Semaphore::new(at_once.max(1)),
+            switches,
             counts: Counts::default(),
             presence: Presence::default(),
             book: Book::new(settings.dispatch_queue),
@@ -168,7 +210,7 @@ impl Gateway {
                 .duration_since(UNIX_EPOCH)
                 .map_or(0.0, |since| since.as_secs_f64()),
             settings,
-        }
+        })
     }
 
     /// Makes the tables and fills the pool, as soon as the database can be reached.
@@ -188,6 +230,7 @@ impl Gateway {
         }
         self.database_ready.store(true, Ordering::Relaxed);
         tokio::spawn(Arc::clone(&self.pool).replenish());
+        tokio::spawn(Arc::clone(&self.status_pool).replenish());
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use super::address::DatabaseAddress;
 use super::waits::Waits;
 use crate::lab::settings::Settings;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -22,12 +22,17 @@ pub enum Endpoint {
     Login,
     Near,
     Unlock,
+    Candidate,
     Trip,
     End,
+    Status,
+    Return,
+    Returned,
+    Booking,
 }
 
 impl Endpoint {
-    pub const ALL: [Endpoint; 11] = [
+    pub const ALL: [Endpoint; 16] = [
         Endpoint::Schema,
         Endpoint::Authentication,
         Endpoint::Refresh,
@@ -37,8 +42,13 @@ impl Endpoint {
         Endpoint::Login,
         Endpoint::Near,
         Endpoint::Unlock,
+        Endpoint::Candidate,
         Endpoint::Trip,
         Endpoint::End,
+        Endpoint::Status,
+        Endpoint::Return,
+        Endpoint::Returned,
+        Endpoint::Booking,
     ];
 
     /// Its name in metrics.
@@ -53,8 +63,13 @@ impl Endpoint {
             Endpoint::Login => "login",
             Endpoint::Near => "near",
             Endpoint::Unlock => "unlock",
+            Endpoint::Candidate => "candidate",
             Endpoint::Trip => "trip",
             Endpoint::End => "end",
+            Endpoint::Status => "status",
+            Endpoint::Return => "return",
+            Endpoint::Returned => "returned",
+            Endpoint::Booking => "booking",
         }
     }
 }
@@ -110,6 +125,8 @@ pub struct Pool {
     place: String,
     size: usize,
     queue: u64,
+    /// The cure: so few may wait that who waits is still wanted when its turn comes.
+    is_bounded: AtomicBool,
     acquire_timeout: Duration,
     query_timeout: Duration,
     /// Time that every query takes, if the database doesn't take it by itself.
@@ -138,14 +155,20 @@ impl Drop for Waiting<'_> {
 
 impl Pool {
     /// A pool without connections yet.
-    pub fn new(address: &DatabaseAddress, settings: &Settings, sleeps_itself: bool) -> Pool {
+    pub fn new(
+        address: &DatabaseAddress,
+        size: u64,
+        settings: &Settings,
+        sleeps_itself: bool,
+    ) -> Pool {
         let acquire_timeout = Duration::from_millis(settings.acquire_timeout_ms);
-        let size = usize::try_from(settings.pool_size).unwrap_or(usize::MAX);
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
         Pool {
             connection: address.connection(acquire_timeout),
             place: address.way(),
             size,
             queue: settings.pool_queue,
+            is_bounded: AtomicBool::new(false),
             acquire_timeout,
             query_timeout: Duration::from_millis(settings.query_timeout_ms),
             service: (!sleeps_itself && settings.service_ms > 0)
@@ -164,7 +187,7 @@ impl Pool {
     pub async fn acquire(self: &Arc<Self>, endpoint: Endpoint) -> Result<Lease, DatabaseError> {
         let asked = Instant::now();
         let waiting = self.counts.waiting.load(Ordering::Relaxed);
-        if self.permits.available_permits() == 0 && waiting >= self.queue {
+        if self.permits.available_permits() == 0 && waiting >= self.longest_queue() {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
             return Err(DatabaseError::QueueFull { waiting });
         }
@@ -259,6 +282,19 @@ impl Pool {
                 drop(permit);
             }
             tokio::time::sleep(AGAIN_AFTER).await;
+        }
+    }
+
+    /// Bounds the queue to twice the connections, or no more.
+    pub fn bound(&self, bounded: bool) {
+        self.is_bounded.store(bounded, Ordering::Relaxed);
+    }
+
+    fn longest_queue(&self) -> u64 {
+        if self.is_bounded.load(Ordering::Relaxed) {
+            self.queue.min(2 * self.size as u64)
+        } else {
+            self.queue
         }
     }
 

@@ -1,14 +1,15 @@
 //! What riders ask: a token, bikes near them or at a station, a bike's lock opened, a trip, its end.
 //!
-//! Each request takes one connection of the pool, once, for all its queries. Who brings a token is known by it, and refused if it is
+//! Each request takes one connection of the pool, once, for all its queries, unless the defect of 2026-07-18 is on. Who brings a token is known by it, and refused if it is
 //! wrong; who brings none may say who it is in a `Rider` header, as kiosks and key readers do.
 
 use super::Gateway;
 use super::api::{Problem, detached};
 use super::counts::Count;
-use super::pool::{DatabaseError, Endpoint};
+use super::pool::{DatabaseError, Endpoint, Lease};
 use super::store::{self, Unlock};
 use super::trips::Begun;
+use crate::lab::defect::Defect;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -25,7 +26,7 @@ static UNNAMED: AtomicU64 = AtomicU64::new(1);
 /// How often somebody asked for the bikes of a station.
 static TURN: AtomicU64 = AtomicU64::new(0);
 
-/// The riders' part of the API.
+/// The riders' part of the station service.
 pub fn routes() -> Router<Arc<Gateway>> {
     Router::new()
         .route("/v1/login", routing::post(login))
@@ -155,8 +156,12 @@ async fn trip(
     rider(&gateway, &headers)?;
     let asked = trip.clone();
     let state = detached(async move {
-        let mut lease = gateway.pool.acquire(Endpoint::Trip).await?;
-        store::trip_state(&mut lease, &asked).await
+        let asked = asked.as_str();
+        gateway
+            .with_connection(Endpoint::Trip, |mut lease| async move {
+                store::trip_state(&mut lease, asked).await
+            })
+            .await
     })
     .await??;
     let state = state.ok_or_else(|| Problem::unknown(format!("there is no trip `{trip}`")))?;
@@ -171,11 +176,13 @@ async fn end(
     rider(&gateway, &headers)?;
     let asked = trip.clone();
     let known = detached(async move {
-        let mut lease = gateway.pool.acquire(Endpoint::End).await?;
-        let known = store::end_trip(&mut lease, &asked).await?;
-        if gateway.trips.end(&asked) {
-            gateway.counts.add(Count::TripsEnded);
-        }
+        let trip = asked.as_str();
+        let known = gateway
+            .with_connection(Endpoint::End, |mut lease| async move {
+                store::end_trip(&mut lease, trip).await
+            })
+            .await?;
+        gateway.trip_ended(trip);
         Ok::<bool, DatabaseError>(known)
     })
     .await??;
@@ -186,6 +193,13 @@ async fn end(
 }
 
 impl Gateway {
+    /// A trip is over: it is no longer under way.
+    pub(super) fn trip_ended(&self, trip: &str) {
+        if self.trips.end(trip) {
+            self.counts.add(Count::TripsEnded);
+        }
+    }
+
     /// Gives the bike to the trip and notes who is on it.
     async fn unlock(
         &self,
@@ -194,8 +208,12 @@ impl Gateway {
         rider: Option<&str>,
     ) -> Result<Unlock, DatabaseError> {
         let opens_in = Duration::from_millis(self.settings.unlock_ms);
-        let mut lease = self.pool.acquire(Endpoint::Unlock).await?;
-        let outcome = store::unlock(&mut lease, trip, bike, opens_in).await?;
+        let outcome = self
+            .with_connection(Endpoint::Unlock, |mut lease| async move {
+                let _held = self.check_candidates(&mut lease, bike).await?;
+                store::unlock(&mut lease, trip, bike, opens_in).await
+            })
+            .await?;
         if outcome == Unlock::Opening {
             let begun = self.trips.begin(trip, rider);
             if begun != Begun::Known {
@@ -216,13 +234,17 @@ impl Gateway {
             "bike-{:06}",
             1 + turn.wrapping_mul(7_919) % self.settings.bikes
         );
-        let mut lease = self.pool.acquire(Endpoint::Near).await?;
-        let mut bikes = store::free_bikes_at(&mut lease, station, &from).await?;
-        // Behind the last bike comes the first.
-        if bikes.is_empty() {
-            bikes = store::free_bikes_at(&mut lease, station, "").await?;
-        }
-        Ok(bikes)
+        let from = from.as_str();
+        self.with_connection(Endpoint::Near, |mut lease| async move {
+            let bikes = store::free_bikes_at(&mut lease, station, from).await?;
+            // Behind the last bike comes the first.
+            if bikes.is_empty() {
+                store::free_bikes_at(&mut lease, station, "").await
+            } else {
+                Ok(bikes)
+            }
+        })
+        .await
     }
 
     /// Free bikes, from a place that differs from rider to rider and is the same for each.
@@ -230,13 +252,35 @@ impl Gateway {
         let mut hasher = DefaultHasher::new();
         rider.hash(&mut hasher);
         let from = format!("bike-{:06}", 1 + hasher.finish() % self.settings.bikes);
-        let mut lease = self.pool.acquire(Endpoint::Near).await?;
-        let bikes = store::free_bikes(&mut lease, &from).await?;
-        // Behind the last bike comes the first.
-        if bikes.is_empty() {
-            store::free_bikes(&mut lease, "").await
-        } else {
-            Ok(bikes)
+        let from = from.as_str();
+        self.with_connection(Endpoint::Near, |mut lease| async move {
+            let bikes = store::free_bikes(&mut lease, from).await?;
+            // Behind the last bike comes the first.
+            if bikes.is_empty() {
+                store::free_bikes(&mut lease, "").await
+            } else {
+                Ok(bikes)
+            }
+        })
+        .await
+    }
+
+    /// The eligibility check of 2026-07-18: a query for every candidate bike, each over a connection of its own, while the request holds
+    /// the one that it has. They are given back when the unlock is done. Without the defect the statement that takes the bike sees
+    /// to it.
+    async fn check_candidates(
+        &self,
+        lease: &mut Lease,
+        bike: &str,
+    ) -> Result<Vec<Lease>, DatabaseError> {
+        let mut held = Vec::new();
+        if self.switches.is_on(Defect::ConnectionPerCandidate) {
+            for candidate in store::free_bikes(lease, bike).await? {
+                let mut own = self.pool.acquire(Endpoint::Candidate).await?;
+                store::is_rideable(&mut own, &candidate).await?;
+                held.push(own);
+            }
         }
+        Ok(held)
     }
 }

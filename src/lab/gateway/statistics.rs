@@ -2,7 +2,7 @@
 
 use super::Gateway;
 use super::counts::{Count, ShardCounts};
-use super::pool::Endpoint;
+use super::pool::{Endpoint, Pool};
 use crate::lab::defect::Defect;
 use serde_json::{Map, Value, json};
 use std::sync::atomic::Ordering;
@@ -23,9 +23,13 @@ pub fn all(gateway: &Gateway) -> Value {
             )
         })
         .collect();
+    let tries = gateway.layers.tries();
     json!({
         "uptime_ms": u64::try_from(gateway.started.elapsed().as_millis()).unwrap_or(u64::MAX),
-        "pool": pool(gateway),
+        "pool": pool(&gateway.pool),
+        "status_pool": pool(&gateway.status_pool),
+        "layers": { "gateway": tries.requests, "service": tries.calls, "database": tries.attempts },
+        "returns_queued": gateway.returns.queued(),
         "shards": shards(gateway),
         "shard_map": {
             "generation": gateway.map.generation(),
@@ -47,8 +51,7 @@ pub fn all(gateway: &Gateway) -> Value {
     })
 }
 
-fn pool(gateway: &Gateway) -> Value {
-    let pool = &gateway.pool;
+fn pool(pool: &Pool) -> Value {
     let acquires: Map<String, Value> = Endpoint::ALL
         .iter()
         .map(|endpoint| {

@@ -13,7 +13,9 @@ CREATE TABLE IF NOT EXISTS bikes (id TEXT PRIMARY KEY, trip TEXT NOT NULL, stati
 CREATE TABLE IF NOT EXISTS trips (id TEXT PRIMARY KEY, bike TEXT NOT NULL, state TEXT NOT NULL, opens_ms BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS riders (email TEXT PRIMARY KEY, password TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS bikes_by_station ON bikes (station, id);
-CREATE INDEX IF NOT EXISTS bikes_by_trip ON bikes (trip)";
+CREATE INDEX IF NOT EXISTS bikes_by_trip ON bikes (trip);
+CREATE TABLE IF NOT EXISTS stations (id TEXT PRIMARY KEY, refreshes BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS returns (id TEXT PRIMARY KEY, trip TEXT NOT NULL, station TEXT NOT NULL, applied BIGINT NOT NULL)";
 
 /// What became of an attempt to unlock a bike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +26,15 @@ pub enum Unlock {
     Ended,
     /// Somebody else has it, or there is no such bike.
     Taken,
+}
+
+/// A return as it is stored, with the state of its trip.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Returned {
+    pub trip: String,
+    pub state: String,
+    /// How often it was booked.
+    pub applied: i64,
 }
 
 /// Makes the tables, the bikes spread evenly over their stations, and the riders' accounts.
@@ -217,4 +228,56 @@ pub async fn end_trip(lease: &mut Lease, trip: &str) -> Result<bool, DatabaseErr
         .execute("UPDATE bikes SET trip = '' WHERE trip = $1", &[Text(trip)])
         .await?;
     Ok(true)
+}
+
+/// Whether a bike may be ridden: asked for every candidate by the eligibility check of 2026-07-18.
+pub async fn is_rideable(lease: &mut Lease, bike: &str) -> Result<bool, DatabaseError> {
+    let rows = lease
+        .rows("SELECT id FROM bikes WHERE id = $1", &[Text(bike)])
+        .await?;
+    Ok(!rows.is_empty())
+}
+
+/// Notes that the station is there.
+pub async fn refresh_station(lease: &mut Lease, station: &str) -> Result<(), DatabaseError> {
+    let sql = "INSERT INTO stations (id, refreshes) VALUES ($1, 1)
+         ON CONFLICT (id) DO UPDATE SET refreshes = stations.refreshes + 1";
+    lease.execute(sql, &[Text(station)]).await.map(|_| ())
+}
+
+/// Stores a return; false if its id is there already.
+pub async fn insert_return(
+    lease: &mut Lease,
+    (id, trip, station): (&str, &str, &str),
+) -> Result<bool, DatabaseError> {
+    let sql = "INSERT INTO returns (id, trip, station, applied) VALUES ($1, $2, $3, 0)
+         ON CONFLICT (id) DO NOTHING";
+    let parameters = [Text(id), Text(trip), Text(station)];
+    Ok(lease.execute(sql, &parameters).await? == 1)
+}
+
+/// Counts one more booking of the return.
+pub async fn book_return(lease: &mut Lease, id: &str) -> Result<(), DatabaseError> {
+    let sql = "UPDATE returns SET applied = applied + 1 WHERE id = $1";
+    lease.execute(sql, &[Text(id)]).await.map(|_| ())
+}
+
+/// A return and its trip.
+pub async fn returned(lease: &mut Lease, id: &str) -> Result<Option<Returned>, DatabaseError> {
+    let rows = lease
+        .rows(
+            "SELECT trip, applied FROM returns WHERE id = $1",
+            &[Text(id)],
+        )
+        .await?;
+    let Some(row) = rows.first() else {
+        return Ok(None);
+    };
+    let (trip, applied): (String, i64) = (row.get(0), row.get(1));
+    let state = trip_state(lease, &trip).await?;
+    Ok(Some(Returned {
+        state: state.unwrap_or_else(|| "unknown".to_owned()),
+        trip,
+        applied,
+    }))
 }

@@ -187,8 +187,13 @@ impl HubTask {
             }
             Action::Done => self.done = true,
             Action::Renew => self.renew(),
-            // A hub asks for no request, and MQTT 3.1.1 knows no authentication of its own.
-            Action::Request { .. } | Action::Reauthenticate => {}
+            // A hub asks for no request and sends nothing for riders, and MQTT 3.1.1 knows no authentication of its own.
+            Action::Request { .. }
+            | Action::Reauthenticate
+            | Action::HandOver { .. }
+            | Action::Post { .. }
+            | Action::Abandon { .. }
+            | Action::Left(_) => {}
         }
     }
 

@@ -158,6 +158,22 @@ impl Judge<'_> {
                 ));
             }
         }
+        for (docks, group) in plan.docks.iter().enumerate() {
+            let account = self.collector.returns().total(docks);
+            let started = plan
+                .operation(OperationKind::Return { docks })
+                .and_then(|id| totals.operations.get(usize::from(id.0)))
+                .map_or(0, |total| total.started);
+            if !account.adds_up() || account.created != started {
+                doubts.push(format!(
+                    "the account of the returns of {} does not add up: {} handed over, {} started, {:?} by state",
+                    group.name,
+                    figures::count(account.created),
+                    figures::count(started),
+                    account.states,
+                ));
+            }
+        }
         for (operation, total) in plan.operations.iter().zip(&totals.operations) {
             let ended = total.ok + total.declined + total.failed + total.timed_out;
             if ended > total.started {

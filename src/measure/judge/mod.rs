@@ -7,6 +7,7 @@ mod answer;
 mod doubts;
 mod guard;
 mod lag;
+mod returns;
 mod scope;
 mod times;
 mod value;
@@ -343,6 +344,7 @@ impl<'a> Judge<'a> {
             Subject::Pool { sources, .. } | Subject::Queue { sources, .. } => {
                 &plan.target.probes.sources.get(*sources.first()?)?.name
             }
+            Subject::Returns { docks, .. } => &plan.docks.get(*docks.first()?)?.name,
             Subject::Probe { source } => &plan.target.probes.sources.get(*source)?.name,
             Subject::Time { .. } | Subject::Recovery | Subject::Blind => return None,
         };
@@ -394,6 +396,13 @@ fn rows_of(subject: &Subject, each: bool) -> Vec<Subject> {
             .into_iter()
             .map(|one| Subject::Hubs {
                 groups: vec![one],
+                of,
+            })
+            .collect(),
+        Subject::Returns { docks, of } => docks
+            .into_iter()
+            .map(|one| Subject::Returns {
+                docks: vec![one],
                 of,
             })
             .collect(),

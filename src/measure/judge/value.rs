@@ -25,7 +25,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    fn exactly(value: f64, samples: u64) -> Found {
+    pub(super) fn exactly(value: f64, samples: u64) -> Found {
         Found {
             low: value,
             high: value,
@@ -54,7 +54,7 @@ pub(super) struct Part<'a> {
 }
 
 impl Part<'_> {
-    fn seconds(&self) -> impl Iterator<Item = u64> + '_ {
+    pub(super) fn seconds(&self) -> impl Iterator<Item = u64> + '_ {
         self.stretches
             .iter()
             .flat_map(|(first, last)| *first..=*last)
@@ -73,7 +73,7 @@ impl Part<'_> {
             .map(|(first, last)| Offset(first * 1_000_000)..Offset((last + 1) * 1_000_000))
     }
 
-    fn pick(&self, values: impl Iterator<Item = (u64, f64)>) -> Option<Found> {
+    pub(super) fn pick(&self, values: impl Iterator<Item = (u64, f64)>) -> Option<Found> {
         let mut samples = 0;
         let mut best: Option<(u64, f64)> = None;
         for (second, value) in values {
@@ -104,6 +104,7 @@ impl Judge<'_> {
             Subject::Commands { issuers, of } => self.commands(issuers, *of, part),
             Subject::Hubs { groups, of } => self.hubs(groups, *of, part),
             Subject::Rate { groups, of } => self.rate(groups, *of, part),
+            Subject::Returns { docks, of } => self.returns(docks, *of, part),
             Subject::Pool { sources, of, stat } => worst(
                 sources
                     .iter()
@@ -128,7 +129,10 @@ impl Judge<'_> {
         }
     }
 
-    fn points<'b>(&'b self, part: &'b Part<'_>) -> impl Iterator<Item = (u64, &'b Point)> {
+    pub(super) fn points<'b>(
+        &'b self,
+        part: &'b Part<'_>,
+    ) -> impl Iterator<Item = (u64, &'b Point)> {
         part.seconds()
             .filter_map(|second| Some((second, self.collector.series().get(second)?)))
     }

@@ -3,6 +3,7 @@
 //! `rushhour check` prints it; the checks of `spec` refuse what does not fit. Pure: what the machine has to offer is compared by
 //! whoever knows the machine.
 
+mod docks;
 mod journeys;
 mod print;
 
@@ -106,7 +107,7 @@ pub struct Towards {
     /// As the target file writes it, `mqtt://…` or `http://…`.
     pub address: String,
     pub hubs: u64,
-    /// Of riders and issuers, each with a connection of its own at worst, and of publishers.
+    /// Of riders and issuers, each with a connection of its own at worst, of publishers, and of docks.
     pub requests: u64,
 }
 
@@ -215,7 +216,9 @@ pub fn rooms(plan: &Plan) -> Vec<MarkRoom> {
             TriggerKind::Disconnect(disconnect) => disconnect.away,
             TriggerKind::Renew(_)
             | TriggerKind::Reauthenticate(_)
-            | TriggerKind::Operate { .. } => Duration::ZERO,
+            | TriggerKind::Operate { .. }
+            | TriggerKind::Offline(_)
+            | TriggerKind::Shed(_) => Duration::ZERO,
         };
         (
             trigger.name.clone(),
@@ -287,12 +290,15 @@ pub fn peak_connects_per_second(plan: &Plan) -> f64 {
             }
             TriggerKind::Renew(_)
             | TriggerKind::Reauthenticate(_)
-            | TriggerKind::Operate { .. } => None,
+            | TriggerKind::Operate { .. }
+            | TriggerKind::Offline(_)
+            | TriggerKind::Shed(_) => None,
         });
     coming_back.fold(coming_up, f64::max)
 }
 
-/// Requests per second at worst, without retries: every rider of the peak sends each step.
+/// Requests per second at worst, without retries: every rider of the peak sends each step, and every dock refreshes its status. What
+/// docks send for riders is not among them: its rate is that of the rides' ends.
 #[must_use]
 pub fn peak_requests_per_second(plan: &Plan) -> f64 {
     let riders = plan.riders.iter().map(|group| {
@@ -305,8 +311,15 @@ pub fn peak_requests_per_second(plan: &Plan) -> f64 {
         command.is_some_and(|command| matches!(command.send, CommandSend::Http(_)))
     });
     let issuers = issuers.map(|group| group.arrivals.peak_per_second());
+    let docks = plan.docks.iter().filter_map(|group| {
+        let every = group.status_every?;
+        Some(f64::from(group.count) / every.as_secs_f64())
+    });
     // Folded from 0: the sum of nothing would be -0.
-    riders.chain(issuers).fold(0.0, |sum, rate| sum + rate)
+    riders
+        .chain(issuers)
+        .chain(docks)
+        .fold(0.0, |sum, rate| sum + rate)
 }
 
 /// Connections by destination: hubs spread evenly over the shards of their device.
@@ -359,6 +372,17 @@ pub fn towards(plan: &Plan) -> Vec<Towards> {
             }
         }
     }
+    for group in &plan.docks {
+        let device = &plan.target.docks[group.device];
+        let refreshes = device
+            .status
+            .iter()
+            .map(|request| (request, group.refreshes_at_once()));
+        let returns = device.sends.iter().map(|sent| (&sent.request, 1));
+        for (request, at_once) in refreshes.chain(returns) {
+            add(request.url.to_string(), 0, u64::from(group.count) * at_once);
+        }
+    }
     all
 }
 
@@ -403,7 +427,10 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
             TriggerKind::Renew(_) => ["certificate-renewal", "certificate-refresh"]
                 .iter()
                 .any(|words| resembles(words, name)),
-            TriggerKind::Disconnect(_) | TriggerKind::Reauthenticate(_) => false,
+            TriggerKind::Disconnect(_)
+            | TriggerKind::Reauthenticate(_)
+            | TriggerKind::Offline(_)
+            | TriggerKind::Shed(_) => false,
         });
         if *every > plan.duration && !asked_for {
             warnings.push(format!(

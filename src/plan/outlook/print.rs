@@ -146,7 +146,7 @@ impl Outlook<'_> {
                 policy(&group.retry)
             )?;
         }
-        Ok(())
+        self.docks(out)
     }
 
     fn arrivals(&self, out: &mut Formatter<'_>) -> fmt::Result {
@@ -253,6 +253,12 @@ impl Outlook<'_> {
                     format!("{} authenticate anew on their sessions", self.wave(wave))
                 }
                 TriggerKind::Operate { operation } => self.operate(operation),
+                TriggerKind::Offline(some) => {
+                    self.docks_do(some, "without a network", trigger.lasts)
+                }
+                TriggerKind::Shed(some) => {
+                    self.docks_do(some, "leave out their status", trigger.lasts)
+                }
             });
         }
         let Some(fault) = plan.faults.iter().find(|fault| fault.name == room.name) else {
@@ -397,7 +403,7 @@ fn recording(group: &Arriving) -> String {
     )
 }
 
-fn policy(retry: &Retry) -> String {
+pub(super) fn policy(retry: &Retry) -> String {
     let grown =
         |name: &str, base, cap| format!("{name} from {} to {}", duration(base), duration(cap));
     let waits = match retry.backoff {

@@ -26,6 +26,7 @@ pub fn summary(report: &Report, colours: bool) -> String {
     tables::attempts(report, &mut page);
     tables::hubs(report, &mut page);
     tables::ledger(report, &mut page);
+    tables::returns(report, &mut page);
     tables::pools(report, &mut page);
     marks(report, &mut page);
     generator(report, &mut page);

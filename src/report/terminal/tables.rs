@@ -204,6 +204,26 @@ pub(super) fn ledger(report: &Report, page: &mut Page) {
     }
 }
 
+pub(super) fn returns(report: &Report, page: &mut Page) {
+    for row in &report.returns {
+        let adds_up = if row.adds_up {
+            "✓ adds up"
+        } else {
+            "✗ does not add up"
+        };
+        page.wrapped(
+            "RETURNS  ",
+            &format!("{}: {}   {adds_up}", row.group, text::returns(row)),
+        );
+        for line in text::returns_apart(row) {
+            page.wrapped("         ", &line);
+        }
+    }
+    if !report.returns.is_empty() {
+        page.gap();
+    }
+}
+
 pub(super) fn pools(report: &Report, page: &mut Page) {
     let pools: Vec<_> = report
         .pools
@@ -220,6 +240,13 @@ pub(super) fn pools(report: &Report, page: &mut Page) {
         for span in row.overall.iter().chain(&row.spans) {
             page.line(&pool_line(&row.source, span));
         }
+    }
+    for (row, value) in report
+        .pools
+        .iter()
+        .filter_map(|row| Some((row, row.value?)))
+    {
+        page.wrapped("VALUE    ", &text::value(&row.source, &value));
     }
     for row in report.pools.iter().filter(|row| row.blind > 0.0) {
         let gap = row

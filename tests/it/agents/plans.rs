@@ -55,6 +55,7 @@ pub fn plan(hubs: u32) -> Plan {
         hubs: vec![homes(hubs)],
         riders: vec![commuters()],
         issuers: vec![app()],
+        docks: Vec::new(),
         triggers: Vec::new(),
         faults: Vec::new(),
         steady: Vec::new(),

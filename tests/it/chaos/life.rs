@@ -30,6 +30,7 @@ pub fn plan(target: &Target, faults: Vec<Fault>, triggers: Vec<Trigger>) -> Plan
         hubs: Vec::new(),
         riders: Vec::new(),
         issuers: Vec::new(),
+        docks: Vec::new(),
         triggers,
         faults,
         steady: Vec::new(),

@@ -147,10 +147,17 @@ async fn through_a_link_the_lab_is_ready_before_its_database_and_waits_for_someb
 #[tokio::test]
 async fn connections_that_were_lost_are_replaced() {
     let Some(postgres) = postgres() else { return };
-    let lab = Lab::start(&["--database", &postgres.url(), "--set", "pool_size=4"]);
+    let lab = Lab::start(&[
+        "--database",
+        &postgres.url(),
+        "--set",
+        "pool_size=4",
+        "--set",
+        "status_pool_size=1",
+    ]);
     until(
         async || lab.stats().await,
-        |stats| stats["pool"]["idle"] == 4,
+        |stats| stats["pool"]["idle"] == 4 && stats["status_pool"]["idle"] == 1,
     )
     .await;
     let client = client(&postgres.url()).await;
@@ -161,7 +168,11 @@ async fn connections_that_were_lost_are_replaced() {
         )
         .await
         .unwrap();
-    assert_eq!(ended.len(), 4, "the pool has four real connections");
+    assert_eq!(
+        ended.len(),
+        5,
+        "the pool has four real connections, that of status refreshes one"
+    );
     until(
         async || lab.stats().await,
         |stats| stats["pool"]["opened"] == 8 && stats["pool"]["idle"] == 4,
@@ -199,6 +210,8 @@ async fn a_full_queue_refuses_at_once_and_a_long_wait_ends_in_time() {
         "pool_queue=2",
         "--set",
         "acquire_timeout_ms=300",
+        "--set",
+        "gateway_attempts=1",
     ]);
     // The only connection is busy for ten seconds from here on.
     let database = lab.pid_of("database").unwrap();

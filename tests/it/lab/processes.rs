@@ -137,7 +137,9 @@ fn wrong_arguments_are_refused_with_what_is_known() {
     assert_eq!(
         complaint(&output),
         "rushhour lab: there is no defect `auth-from-databse`; known are `auth-from-database`, \
-         `slow-auth-expires-session`, `shard-map-ignores-generation`, `immediate-dispatch-retry`, `accepts-and-forgets`\n"
+         `slow-auth-expires-session`, `shard-map-ignores-generation`, `immediate-dispatch-retry`, `accepts-and-forgets`, \
+         `connection-per-candidate`, `shared-pool`, `returns-without-idempotency`, `station-queries-fail`, \
+         `bounded-pool-queue`, `authentication-admission`, `shed-status`\n"
     );
     let output = refused(&["--set", "pool_sise=3"]);
     assert_eq!(output.status.code(), Some(2));

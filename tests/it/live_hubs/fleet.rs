@@ -105,6 +105,7 @@ fn with_target(hubs: Vec<HubGroup>, target: Target) -> Plan {
         hubs,
         riders: Vec::new(),
         issuers: Vec::new(),
+        docks: Vec::new(),
         triggers: Vec::new(),
         faults: Vec::new(),
         steady: Vec::new(),

@@ -81,6 +81,7 @@ pub fn plan(steps: Vec<Step>, per_second: f64, lasts: Duration) -> Plan {
         hubs: Vec::new(),
         riders,
         issuers: Vec::new(),
+        docks: Vec::new(),
         triggers: Vec::new(),
         faults: Vec::new(),
         steady: Vec::new(),
@@ -211,9 +212,16 @@ pub async fn begin(plan: &Arc<Plan>, told: &Told) -> (UserFleet, Clock, Offset) 
     let _ = log::set_logger(&Silence);
     let hosts = Arc::new(Hosts::of(&plan.target).expect("the hosts of the plan can be read"));
     let clock = Clock::start();
-    let fleet = UserFleet::start(plan, &hosts, clock, "run", &[told.sink()])
-        .await
-        .expect("the riders can start");
+    let fleet = UserFleet::start(
+        plan,
+        &hosts,
+        clock,
+        "run",
+        &[told.sink()],
+        &rushhour::live::docks::Inboxes::default(),
+    )
+    .await
+    .expect("the riders can start");
     let zero = clock.now();
     fleet.begin(zero);
     (fleet, clock, zero)

@@ -57,6 +57,7 @@ pub fn plan() -> Plan {
         hubs: vec![homes(retry)],
         riders: vec![commuters(retry)],
         issuers: vec![app(retry)],
+        docks: Vec::new(),
         triggers: Vec::new(),
         faults: Vec::new(),
         steady: Vec::new(),

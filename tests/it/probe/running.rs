@@ -44,6 +44,7 @@ fn plan(urls: &[String]) -> Plan {
         hubs: Vec::new(),
         riders: Vec::new(),
         issuers: Vec::new(),
+        docks: Vec::new(),
         triggers: Vec::new(),
         faults: Vec::new(),
         steady: Vec::new(),

@@ -36,6 +36,7 @@ fn shipped_files_are_read_without_problems() {
             &[],
         ),
         sources("profiles/certificate-refresh.yaml", None, &[]),
+        sources("profiles/station-outage.yaml", None, &[]),
     ];
     for run in &runs {
         match read(run) {
