@@ -1,9 +1,9 @@
 //! Which hub a command is for, and to which shard a hub belongs: known from the plan alone.
 
-use super::HubGroup;
 use super::Plan;
 use super::identity::{IdentitySource, Rows};
 use super::target::{Device, Find};
+use super::{HubGroup, Template};
 use crate::dice::Dice;
 use crate::event::CommandId;
 use std::sync::Arc;
@@ -25,9 +25,35 @@ pub fn hub_of(seed: u64, id: CommandId, count: u32) -> u64 {
 /// The row of the shard that hub `index` of a group belongs to; the first where the file alone does not say it.
 #[must_use]
 pub fn shard_of(device: &Device, hubs: &HubGroup, index: u64) -> usize {
-    let (Find::Hash(template) | Find::List(Some(template))) = &device.find else {
-        return 0;
+    match &device.find {
+        Find::Hash(template) => {
+            let text = rendered(template, hubs, index);
+            let shards = device.shards.len().max(1) as u64;
+            usize::try_from(fnv_1a(text.as_bytes()) % shards).unwrap_or_default()
+        }
+        Find::List(Some(template)) => {
+            let text = rendered(template, hubs, index);
+            let mut names = device.shards.iter();
+            names
+                .position(|(name, _)| *name == text)
+                .unwrap_or_default()
+        }
+        Find::Balancer | Find::List(None) | Find::Ask(_) | Find::Redirect => 0,
+    }
+}
+
+/// The first hub of a group that is to begin with a shard which its device does not have, and what it calls that shard.
+#[must_use]
+pub fn unknown_shard(device: &Device, hubs: &HubGroup) -> Option<(u64, String)> {
+    let Find::List(Some(template)) = &device.find else {
+        return None;
     };
+    (0..u64::from(hubs.count))
+        .map(|index| (index, rendered(template, hubs, index)))
+        .find(|(_, text)| device.shards.iter().all(|(name, _)| name != text))
+}
+
+fn rendered(template: &Template, hubs: &HubGroup, index: u64) -> String {
     let mut text = String::new();
     let rendered = template.render_into(&mut text, |name, out| match name {
         "serial" => {
@@ -43,16 +69,7 @@ pub fn shard_of(device: &Device, hubs: &HubGroup, index: u64) -> usize {
         rendered.is_ok(),
         "other names are refused when the target file is read"
     );
-    match &device.find {
-        Find::Hash(_) => {
-            let shards = device.shards.len().max(1) as u64;
-            usize::try_from(fnv_1a(text.as_bytes()) % shards).unwrap_or_default()
-        }
-        _ => {
-            let named = device.shards.iter().position(|(name, _)| *name == text);
-            named.unwrap_or_default()
-        }
-    }
+    text
 }
 
 impl Plan {

@@ -6,6 +6,7 @@ use crate::plan::fault::{Trigger, TriggerKind};
 use crate::plan::identity::IdentitySource;
 use crate::plan::outlook::{self, MarkRoom};
 use crate::plan::quantity::{count, duration, rate};
+use crate::plan::routing::unknown_shard;
 use crate::plan::{OperationKind, Plan, SHORTEST_BASELINE};
 
 /// The files of a run, for pointing into them.
@@ -21,6 +22,7 @@ pub(super) fn check(plan: &Plan, files: &Files<'_, '_>) {
     dock::check_hand_overs(plan, files.profile);
     in_flight(plan, files.profile);
     ceilings(plan, files);
+    listed_shards(plan, files.target);
     plan.triggers
         .iter()
         .for_each(|trigger| waves(trigger, plan, files.profile));
@@ -63,6 +65,20 @@ fn names(plan: &Plan, profile: &At<'_>) {
             at.wrong_key(
                 format!("a step or journey is called `{name}` too, and expectations could not tell them apart"),
                 "give the group another name",
+            );
+        }
+    }
+}
+
+/// A hub that begins with a shard of a name needs one of that name.
+fn listed_shards(plan: &Plan, target: &At<'_>) {
+    for group in &plan.hubs {
+        let device = &plan.target.devices[group.device];
+        if let Some((index, text)) = unknown_shard(device, group) {
+            let serial = group.serial(index);
+            target.find(&["devices", &device.name, "find"]).wrong(
+                format!("hub {serial} is to begin with the shard `{text}`, and the device has none of that name"),
+                "name a column that holds names of `shards:`, or write `find: list`",
             );
         }
     }

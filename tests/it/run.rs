@@ -6,6 +6,7 @@ mod faults;
 mod lab;
 mod safety;
 mod verdicts;
+mod waves;
 
 use crate::support::program::Home;
 use std::path::PathBuf;

@@ -1,9 +1,10 @@
 //! The outlook as `rushhour check` prints it.
 
 use super::{Arriving, MarkRoom, Outlook, Phase, undo_of};
+use crate::plan::HubGroup;
 use crate::plan::fault::{Disconnect, FaultKind, How, TriggerKind};
 use crate::plan::quantity::{count, duration, moment, rate};
-use crate::plan::target::LabTls;
+use crate::plan::target::{Find, LabTls};
 use crate::plan::wave::{Jitter, OldSessions, Renew, Wave};
 use crate::retry::{Backoff, Retry, RetryBudget};
 use std::fmt::{self, Display, Formatter};
@@ -102,6 +103,7 @@ impl Outlook<'_> {
                 duration(group.reconnect.first),
                 policy(&group.reconnect.retry)
             )?;
+            self.finding(group, out)?;
         }
         for (row, group) in plan.riders.iter().enumerate() {
             let journey = &plan.target.journeys[group.journey];
@@ -297,6 +299,27 @@ impl Outlook<'_> {
             count(hubs),
             group.name
         )
+    }
+
+    /// How the hubs of a group know their shard, where it is not the same for ever.
+    fn finding(&self, group: &HubGroup, out: &mut Formatter<'_>) -> fmt::Result {
+        let device = &self.plan.target.devices[group.device];
+        let ghosts = match device.ghost {
+            true => "; a ghost watches on each",
+            false => "",
+        };
+        let how = match &device.find {
+            Find::Balancer | Find::Hash(_) => return Ok(()),
+            Find::List(None) => "tries its shards in turn".to_owned(),
+            Find::List(Some(first)) => format!("tries its shards in turn, {first} first"),
+            Find::Ask(ask) => format!(
+                "asks for its shard before each attempt: {} {}",
+                ask.request.method.name(),
+                ask.request.url
+            ),
+            Find::Redirect => "follows Server References among its shards".to_owned(),
+        };
+        writeln!(out, "  {:<14} {how}{ghosts}", "")
     }
 
     fn renew(&self, renew: Renew) -> String {

@@ -37,6 +37,7 @@ fn shipped_files_are_read_without_problems() {
         ),
         sources("profiles/certificate-refresh.yaml", None, &[]),
         sources("profiles/station-outage.yaml", None, &[]),
+        sources("profiles/broker-rebalance.yaml", None, &[]),
     ];
     for run in &runs {
         match read(run) {
