@@ -113,13 +113,14 @@ impl UserFleet {
             cut: cut.clone(),
         };
         let attack = launch(stand, stood, users).await?;
+        let configs = RiderConfig::all(plan, run_tag);
         for (group, sink) in (0..plan.riders.len()).zip(sinks.iter().cycle()) {
             let sender = sender.clone();
             lanes.add(LaneSetup {
                 arrivals: Arrivals::new(plan.riders[group].arrivals.clone(), plan.duration),
                 max_in_flight: plan.riders[group].max_in_flight,
                 budget: plan.budget(AgentKind::Rider, group),
-                agent: riders(plan, group, run_tag),
+                agent: riders(plan.seed, group, &configs[group]),
                 // The users outlive the lanes.
                 dispatch: Box::new(move |ticket| drop(sender.send(ticket))),
                 worker: Worker {
@@ -179,9 +180,12 @@ fn grace(plan: &Plan) -> Duration {
 }
 
 /// Makes the riders of a group.
-fn riders(plan: &Plan, group: usize, run_tag: &str) -> Box<dyn Fn(u64) -> (Rider, Dice) + Send> {
-    let config = Arc::new(RiderConfig::of(plan, group, run_tag));
-    let seed = plan.seed;
+fn riders(
+    seed: u64,
+    group: usize,
+    config: &Arc<RiderConfig>,
+) -> Box<dyn Fn(u64) -> (Rider, Dice) + Send> {
+    let config = Arc::clone(config);
     let row = u16::try_from(group).unwrap_or(u16::MAX);
     Box::new(move |number| {
         let id = AgentId {

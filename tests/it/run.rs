@@ -4,6 +4,7 @@ mod broker;
 mod ends;
 mod faults;
 mod lab;
+mod rides;
 mod safety;
 mod verdicts;
 mod waves;

@@ -7,6 +7,7 @@ use crate::plan::places::Chooser;
 use crate::plan::target::{Journey, Method, Repeat, Request, StepAction};
 use crate::plan::{OperationKind, Plan};
 use crate::retry::Retry;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The name of the header by which targets usually know a retry.
@@ -31,7 +32,8 @@ pub struct RiderConfig {
     pub(super) retry: Retry,
     pub(super) idempotency: bool,
     pub(super) places: Option<GroupPlaces>,
-    pub(super) accounts: Option<Accounts>,
+    /// Shared with the groups that use the same ones.
+    pub(super) accounts: Option<Arc<Accounts>>,
 }
 
 /// What is known of one request of the journey.
@@ -54,6 +56,24 @@ pub(super) struct GroupPlaces {
 }
 
 impl RiderConfig {
+    /// Every group of riders of the plan; groups whose riders have the same accounts share them.
+    #[must_use]
+    pub fn all(plan: &Plan, run_tag: &str) -> Vec<Arc<RiderConfig>> {
+        let mut all: Vec<Arc<RiderConfig>> = Vec::new();
+        for group in 0..plan.riders.len() {
+            let mut config = RiderConfig::of(plan, group, run_tag);
+            let own = &plan.riders[group].identity;
+            let same = plan.riders[..group]
+                .iter()
+                .position(|riders| riders.identity == *own);
+            if let Some(earlier) = same {
+                config.accounts.clone_from(&all[earlier].accounts);
+            }
+            all.push(Arc::new(config));
+        }
+        all
+    }
+
     /// The riders of row `group` of `plan.riders`; the tag makes the ids of two runs distinct.
     #[must_use]
     pub fn of(plan: &Plan, group: usize, run_tag: &str) -> RiderConfig {
@@ -113,7 +133,10 @@ impl RiderConfig {
                     chooser: Chooser::new(&riders.places, places.names.len(), plan.seed, group),
                 }
             }),
-            accounts: riders.identity.clone().map(Accounts::new),
+            accounts: riders
+                .identity
+                .clone()
+                .map(|rows| Arc::new(Accounts::new(rows))),
             journey,
         }
     }

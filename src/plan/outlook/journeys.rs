@@ -3,8 +3,9 @@
 use crate::plan::fleet::RiderGroup;
 use crate::plan::places::{Choice, Chooser};
 use crate::plan::quantity::{count, duration};
-use crate::plan::target::{Journey, Repeat};
+use crate::plan::target::{Journey, Repeat, StepAction};
 use crate::plan::{Plan, quantity};
+use std::time::Duration;
 
 /// A line for each thing that the riders of this row do besides asking step by step.
 pub(super) fn lines(plan: &Plan, row: usize) -> Vec<String> {
@@ -14,10 +15,35 @@ pub(super) fn lines(plan: &Plan, row: usize) -> Vec<String> {
     lines.extend(closings(journey));
     lines.extend(spans(journey));
     lines.extend(places(plan, row, group, journey));
+    if let Some(rows) = &group.identity {
+        let name = &plan.target.identities[rows.set].name;
+        lines.push(format!("{} accounts of {name}", count(rows.count as u64)));
+    }
     if !group.idempotency {
         lines.push("no idempotency: a repeated attempt looks like a new one".to_owned());
     }
     lines
+}
+
+/// Whether so few accounts are there that riders must share them even if the target answers at once.
+pub(super) fn too_few_accounts(plan: &Plan, group: &RiderGroup) -> Option<String> {
+    let rows = group.identity.as_ref()?;
+    let journey = plan.target.journeys.get(group.journey)?;
+    let thinking = journey.steps.iter().map(|step| match step.action {
+        StepAction::Think { low, high } => (low + high) / 2,
+        _ => Duration::ZERO,
+    });
+    let thinking: Duration = thinking.sum();
+    let at_once = group.arrivals.peak_per_second() * thinking.as_secs_f64();
+    (at_once > rows.count as f64).then(|| {
+        format!(
+            "`{}` has {} accounts, and about {} riders are on the way at its peak: some will share one",
+            group.name,
+            count(rows.count as u64),
+            // Rounded for reading.
+            count(at_once.round() as u64)
+        )
+    })
 }
 
 fn repeats(journey: &Journey) -> Vec<String> {

@@ -440,6 +440,8 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
             ));
         }
     }
+    let few = plan.riders.iter();
+    warnings.extend(few.filter_map(|group| journeys::too_few_accounts(plan, group)));
     if plan.expect.is_empty() {
         warnings.push(
             "nothing is expected, so the run can't fail; add `expect:` to the profile".to_owned(),
