@@ -43,7 +43,9 @@ async fn commands_and_trips_work(lab: &Lab) {
     assert_eq!(lab.post_once(&unlock, "a").await.0, 202);
     assert_eq!(lab.post_once(&unlock, "b").await.0, 409);
     let trip = format!("/v1/trips/{}", trip["trip_id"].as_str().unwrap());
-    assert_eq!(lab.get(&trip).await.1["state"], "started");
+    // The lock takes a moment to open.
+    let read = async || lab.get(&trip).await.1["state"].clone();
+    until(read, |state| state == "started").await;
     assert_eq!(lab.post_once(&format!("{trip}/end"), "e").await.0, 200);
     assert_eq!(lab.get(&trip).await.1["state"], "ended");
 }
