@@ -1,5 +1,6 @@
 //! Every address that a target names.
 
+use super::dock::DockDevice;
 use super::target::{CommandSend, Find, Request, Target};
 
 impl Target {
@@ -40,10 +41,8 @@ impl Target {
                 request(format!("journeys.{}.{list}.{name}", journey.name), send);
             }
         }
-        for dock in &self.docks {
-            for (place, send) in dock.requests() {
-                request(format!("devices.{}.{place}", dock.name), send);
-            }
+        for (place, send) in self.docks.iter().flat_map(DockDevice::requests) {
+            request(place, send);
         }
         for operation in &self.operations {
             request(format!("operations.{}", operation.name), &operation.request);

@@ -217,18 +217,23 @@ impl DockDevice {
         self.sends.iter().position(|sent| sent.name == name)
     }
 
-    /// Every request with its place below the device.
+    /// Every request with its place in the file.
     pub fn requests(&self) -> impl Iterator<Item = (String, &Request)> {
         let status = self
             .status
             .iter()
-            .map(|request| ("status".to_owned(), request));
-        let sends = self.sends.iter().flat_map(|sent| {
-            let own = (format!("sends.{}", sent.name), &sent.request);
-            let asked = sent
-                .reconcile
-                .iter()
-                .map(|reconcile| (format!("sends.{}.reconcile", sent.name), &reconcile.request));
+            .map(move |request| (format!("devices.{}.status", self.name), request));
+        let sends = self.sends.iter().flat_map(move |sent| {
+            let own = (
+                format!("devices.{}.sends.{}", self.name, sent.name),
+                &sent.request,
+            );
+            let asked = sent.reconcile.iter().map(move |reconcile| {
+                (
+                    format!("devices.{}.sends.{}.reconcile", self.name, sent.name),
+                    &reconcile.request,
+                )
+            });
             std::iter::once(own).chain(asked)
         });
         status.chain(sends)

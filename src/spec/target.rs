@@ -97,27 +97,11 @@ pub(super) fn read(
     on: &[String],
 ) -> Option<(Target, Names)> {
     let mut fields = root.fields()?;
-    let about = fields
-        .get("about")
-        .and_then(|at| at.text())
-        .unwrap_or_default()
-        .to_owned();
-    let environment = fields
-        .get("environment")
-        .and_then(|at| at.word(&ENVIRONMENTS));
-    let never = fields.get("never").map(|at| texts(&at)).unwrap_or_default();
-    let max = fields
-        .get("max")
-        .and_then(|at| ceilings(&at))
-        .unwrap_or_default();
-    let secrets = fields
-        .get("secrets")
-        .map(|at| secrets(&at, file))
-        .unwrap_or_default();
+    let (head, environment) = head(&mut fields, file);
     let lab = fields.get("lab").map(|at| lab_spec(&at));
     let lab = with_overrides(root, lab, database, on);
     let mut names = Names {
-        secrets: secrets.keys().cloned().collect(),
+        secrets: head.secrets.keys().cloned().collect(),
         ..Names::default()
     };
     names.lab = lab.as_ref().map(lab_names).unwrap_or_default();
@@ -143,11 +127,6 @@ pub(super) fn read(
     };
     let (devices, docks) = devices_of(devices, &names);
     let target = Target {
-        file: file.to_owned(),
-        about,
-        environment: environment.unwrap_or_default(),
-        never,
-        max,
         devices,
         docks,
         commands: each(commands, |name, at| journey::command(name, at, &requests)),
@@ -163,11 +142,41 @@ pub(super) fn read(
         }),
         components: each(components, |name, at| probes::component(name, at, &names)),
         links: each(links, |name, at| probes::link(name, at, &names)),
-        secrets,
-        ..Target::default()
+        ..head
     };
     fields.finish(&LATER);
     Some((target, names))
+}
+
+/// What a target file says of the target as a whole, and how near to real customers it is, if it says so.
+fn head(fields: &mut Fields<'_>, file: &Path) -> (Target, Option<Environment>) {
+    let about = fields
+        .get("about")
+        .and_then(|at| at.text())
+        .unwrap_or_default()
+        .to_owned();
+    let environment = fields
+        .get("environment")
+        .and_then(|at| at.word(&ENVIRONMENTS));
+    let never = fields.get("never").map(|at| texts(&at)).unwrap_or_default();
+    let max = fields
+        .get("max")
+        .and_then(|at| ceilings(&at))
+        .unwrap_or_default();
+    let secrets = fields
+        .get("secrets")
+        .map(|at| secrets(&at, file))
+        .unwrap_or_default();
+    let head = Target {
+        file: file.to_owned(),
+        about,
+        environment: environment.unwrap_or_default(),
+        never,
+        max,
+        secrets,
+        ..Target::default()
+    };
+    (head, environment)
 }
 
 /// Hubs and docks, each in the order of the file.
