@@ -372,11 +372,11 @@ impl World {
                     self.pending.remove(&sequence);
                 }
             }
-            // Docks have a stage of their own.
-            Action::HandOver { .. }
-            | Action::Post { .. }
-            | Action::Abandon { .. }
-            | Action::Left(_) => panic!("{id:?} wants {action:?}"),
+            // A dock acknowledges at once; docks have a stage of their own.
+            Action::HandOver { .. } => {}
+            Action::Post { .. } | Action::Abandon { .. } | Action::Left(_) => {
+                panic!("{id:?} wants {action:?}")
+            }
         }
     }
 
