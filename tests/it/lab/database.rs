@@ -101,7 +101,8 @@ async fn a_real_postgresql_takes_the_stated_time_too() {
     let answers = futures::future::join_all(asked).await;
     assert!(answers.iter().all(|status| *status == 200), "{answers:?}");
     let waited = lab.stats().await["pool"]["wait_max_us"].as_u64().unwrap();
-    assert!(waited >= 4 * 150_000, "{waited} µs");
+    // Requests reach the pool by way of the gateway, the last one a little after the first is served: less than one service time.
+    assert!(waited >= 3 * 150_000, "{waited} µs");
 }
 
 #[tokio::test]
