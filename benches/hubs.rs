@@ -288,6 +288,7 @@ fn plan(count: usize, port: u16) -> Plan {
         faults: Vec::new(),
         steady: Vec::new(),
         stop_if: Vec::new(),
+        pause_while: Vec::new(),
         expect: Vec::new(),
     }
 }

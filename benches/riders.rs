@@ -13,6 +13,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use rushhour::arrivals::{Piece, Schedule, Spread};
 use rushhour::event::{Event, Offset, Outcome, Sink};
+use rushhour::live::tokens::Tokens;
 use rushhour::live::users::UserFleet;
 use rushhour::net::clock::Clock;
 use rushhour::net::hosts::Hosts;
@@ -233,6 +234,7 @@ async fn on_goose(plan: &Arc<Plan>, hosts: &Arc<Hosts>, tally: &Arc<Tally>) -> i
         "bench",
         &[sink],
         &rushhour::live::docks::Inboxes::default(),
+        &Tokens::default(),
     )
     .await
     .expect("the riders start");
@@ -347,6 +349,7 @@ fn plan(address: &str, per_second: f64, lasts: Duration) -> Plan {
         faults: Vec::new(),
         steady: Vec::new(),
         stop_if: Vec::new(),
+        pause_while: Vec::new(),
         expect: Vec::new(),
     }
 }

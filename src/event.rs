@@ -171,6 +171,12 @@ impl Outcome {
         !matches!(self, Outcome::Ok | Outcome::Declined)
     }
 
+    /// Of an attempt to connect: the target said that there are too many at once (MQTT 3.1.1 code 3, MQTT 5 reason 0x9F, HTTP 429).
+    #[must_use]
+    pub fn is_throttling(self) -> bool {
+        matches!(self, Outcome::Refused(3 | 0x9f | 429))
+    }
+
     /// The class without its code, as reports name it.
     #[must_use]
     pub fn class(self) -> &'static str {
@@ -248,6 +254,12 @@ pub enum MarkPhase {
     Observed(String),
     /// Its effect could not be seen: the run cannot pass.
     NotObserved(String),
+    /// So many of the hubs that it had disconnected were let back.
+    Admitted(u32),
+    /// Nobody is let back for now; the text says why.
+    Paused(String),
+    /// They are let back again.
+    Resumed,
     /// It stopped acting (for a fault: undone and verified).
     End,
     /// It could not be done, or not be undone; the text says why.

@@ -9,7 +9,7 @@
 //! | [`event`] | the few words that cross threads, processes and files |
 //! | [`dice`] | randomness drawn from (seed, agent, count) |
 //! | [`arrivals`] | when the n-th arrival is due |
-//! | [`retry`] | how long to wait before the next attempt |
+//! | [`retry`] | how long to wait before the next attempt, and how many retries a group may make |
 //! | [`plan`] | what a run is, as checked plain data; `plan::outlook` says what it asks of target and machine |
 //! | [`spec`] | YAML in, plan out, with every problem at its place |
 //! | [`agents`] | what hub, rider, issuer and dock decide |

@@ -12,6 +12,7 @@ mod lab_process;
 mod limits;
 mod prepare;
 mod quiet_log;
+mod readmit;
 mod timeline;
 mod trail;
 mod usage;

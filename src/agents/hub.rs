@@ -12,6 +12,7 @@
 //! What the hub has under way besides its session is in `errand.rs`. There are tens of thousands of hubs in a process, so a hub
 //! is small and owns no heap memory while it is idle; its serial number is rendered when a driver needs it.
 
+mod admission;
 mod commands;
 mod config;
 mod watch;
@@ -296,32 +297,6 @@ impl Hub {
         longest + context.dice.between(Duration::ZERO, longest)
     }
 
-    fn dropped(
-        &mut self,
-        now: Offset,
-        how: How,
-        away: Duration,
-        context: &mut Context<'_>,
-        out: &mut Vec<Action>,
-    ) {
-        match self.state {
-            State::Finding | State::Opening | State::Subscribing => {
-                out.push(Action::Close(how));
-                self.attempt_failed(now, Outcome::Reset, away, context, out);
-            }
-            State::Connected => {
-                out.push(Action::Close(how));
-                let change = (HubChange::Left, Outcome::Reset);
-                self.session_ended(now, change, away, context, out);
-            }
-            // Already away: only longer.
-            State::Waiting if self.connect_at < now.after(away) => {
-                self.wait(now.after(away), context, out)
-            }
-            State::New | State::Waiting | State::Done => {}
-        }
-    }
-
     fn stop(&mut self, now: Offset, out: &mut Vec<Action>) {
         match self.state {
             State::Connected => {
@@ -444,6 +419,7 @@ impl Agent for Hub {
             (_, Input::Told(Order::Drop { how, away })) => {
                 self.dropped(now, how, away, context, out)
             }
+            (State::Waiting, Input::Told(Order::Admit)) => self.admitted(now, out),
             (_, Input::Told(Order::Renew { end })) => self.renew(now, end, out),
             (_, Input::Told(Order::Stop)) => self.stop(now, out),
             _ => {}

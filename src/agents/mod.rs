@@ -185,6 +185,8 @@ pub enum Timer {
 pub enum Order {
     /// Hub: end the session this way, stay away so long, then reconnect by policy.
     Drop { how: How, away: Duration },
+    /// Hub: it was dropped for ever and may come back now; at once, since the pace is that of whoever lets it back.
+    Admit,
     /// The load is over and the agent's time, too: leave off what is under way (nothing of a request in flight is told any more), tell
     /// what is unfinished, and do only what must always be done at the end of a journey. `Done` follows, at once or after that.
     Leave,

@@ -3,6 +3,7 @@
 //! One small task per hub; orders reach all hubs of a group over one board. Decides nothing but how the first connects are
 //! kept from overrunning a listener and how the end is paced.
 
+mod door;
 mod find;
 mod hub;
 mod link;
@@ -18,11 +19,12 @@ use crate::net::clock::Clock;
 use crate::net::hosts::Hosts;
 use crate::net::http::NoClient;
 use crate::net::tls::{Credentials, Holders, Wallet};
-use crate::plan::fault::TriggerKind;
+use crate::plan::fault::{Disconnect, TriggerKind};
 use crate::plan::target::Device;
 use crate::plan::wave::OldSessions;
 use crate::plan::{HubGroup, Plan};
 use crate::retry::Budget;
+pub use door::Door;
 use find::Asker;
 use hub::HubTask;
 use orders::Board;
@@ -173,7 +175,7 @@ impl HubFleet {
                 disconnect.group,
                 Order::Drop {
                     how: disconnect.by,
-                    away: disconnect.away,
+                    away: disconnect.stays_away(),
                 },
             ),
             TriggerKind::Renew(renew) => (
@@ -198,6 +200,15 @@ impl HubFleet {
         running
             .board
             .send_modify(|board| board.order(order, turns, count, now));
+    }
+
+    /// Through which the hubs come back that `disconnect` drops under `seed`; `None` for a group that the plan has not.
+    #[must_use]
+    pub fn door(&self, disconnect: &Disconnect, seed: u64) -> Option<Door> {
+        let running = self.groups.get(disconnect.group)?;
+        let count = running.group.hubs().count;
+        let dropped = disconnect.drops(seed, count);
+        Some(Door::new(running.board.clone(), &dropped, count))
     }
 
     /// Ends every session with DISCONNECT, paced, and tells what is unfinished. Gives the number of hubs that had not ended

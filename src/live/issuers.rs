@@ -8,6 +8,7 @@ use super::publish::Publisher;
 use super::schedule::{Arrivals, LaneSetup, Lanes};
 use super::seats::Seats;
 use super::ticket::{Answered, Then, Ticket, Worker};
+use super::tokens::Tokens;
 use crate::agents::{Issuer, IssuerConfig, ReplyResult};
 use crate::dice::Dice;
 use crate::event::{AgentId, AgentKind, Offset, Outcome, Sink};
@@ -48,7 +49,7 @@ pub struct IssuerFleet {
 /// How the issuers of a group hand over.
 #[derive(Clone)]
 enum Way {
-    Http(Http),
+    Http(Http, Tokens),
     Publish(Publisher, Routes),
 }
 
@@ -82,6 +83,7 @@ impl IssuerFleet {
         run_tag: &str,
         seats: &Arc<Seats>,
         sinks: &[Sink],
+        tokens: &Tokens,
     ) -> Result<IssuerFleet, IssuerError> {
         let cut = CancellationToken::new();
         let mut lanes = Lanes::new(clock, cut.clone());
@@ -99,7 +101,8 @@ impl IssuerFleet {
                 }
                 _ => {
                     let idle = issuers.max_in_flight as usize;
-                    Way::Http(Http::new(Arc::clone(hosts), idle, issuers.timeout)?)
+                    let http = Http::new(Arc::clone(hosts), idle, issuers.timeout)?;
+                    Way::Http(http, tokens.clone())
                 }
             };
             let worker = Worker {
@@ -238,9 +241,14 @@ async fn hand_over(
 impl Way {
     async fn ask(&self, issuer: &Issuer, timeout: Duration) -> Answered {
         match (self, issuer.send()) {
-            (Way::Http(http), CommandSend::Http(request)) => {
-                let mut value = |name: &str, out: &mut String| issuer.value(name, out);
-                http.perform(request, &mut value, timeout).await.into()
+            (Way::Http(http, tokens), CommandSend::Http(request)) => {
+                let stamp = tokens.stamp();
+                let mut value = |name: &str, out: &mut String| {
+                    tokens.value(name, out) || issuer.value(name, out)
+                };
+                let answer = http.perform(request, &mut value, timeout).await;
+                tokens.answered(Some(request), stamp, &answer);
+                answer.into()
             }
             (Way::Publish(publisher, routes), CommandSend::Publish { topic, qos, json }) => {
                 let way = (publisher, routes.shard(issuer));

@@ -14,6 +14,7 @@ mod schedule;
 pub mod seats;
 mod shards;
 mod ticket;
+pub mod tokens;
 pub mod users;
 pub mod witness;
 

@@ -7,6 +7,7 @@
 use super::docks::Inboxes;
 use super::schedule::{Arrivals, LaneSetup, Lanes};
 use super::ticket::{Then, Ticket, Worker};
+use super::tokens::Tokens;
 use crate::agents::{Rider, RiderConfig};
 use crate::dice::Dice;
 use crate::event::{AgentId, AgentKind, Offset, Outcome, Sink};
@@ -65,6 +66,7 @@ struct Stand {
     leave: CancellationToken,
     docks: Inboxes,
     cut: CancellationToken,
+    tokens: Tokens,
 }
 
 impl UserFleet {
@@ -79,6 +81,7 @@ impl UserFleet {
         run_tag: &str,
         sinks: &[Sink],
         docks: &Inboxes,
+        tokens: &Tokens,
     ) -> Result<UserFleet, UserError> {
         let cut = CancellationToken::new();
         let leave = CancellationToken::new();
@@ -111,6 +114,7 @@ impl UserFleet {
             leave,
             docks: docks.clone(),
             cut: cut.clone(),
+            tokens: tokens.clone(),
         };
         let attack = launch(stand, stood, users).await?;
         let configs = RiderConfig::all(plan, run_tag);
@@ -307,8 +311,12 @@ impl Stand {
 
     /// Lets the Goose user send the rider's request, and reads the whole answer.
     async fn ask(&self, user: &mut GooseUser, rider: &Rider, timeout: Duration) -> Answer {
-        let prepared = rider.request().and_then(|request| {
-            let mut value = |name: &str, out: &mut String| rider.value(name, out);
+        let stamp = self.tokens.stamp();
+        let asked = rider.request();
+        let prepared = asked.and_then(|request| {
+            let mut value = |name: &str, out: &mut String| {
+                self.tokens.value(name, out) || rider.value(name, out)
+            };
             let builder = self.http.prepare(request, &mut value, timeout).ok()?;
             Some(Sending::new(builder, request.method, timeout))
         });
@@ -326,6 +334,7 @@ impl Stand {
                 Err(_) => break,
             };
             if let Some(answer) = self.http.received(sent, &sending).await {
+                self.tokens.answered(asked, stamp, &answer);
                 return answer;
             }
         }

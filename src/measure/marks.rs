@@ -28,6 +28,45 @@ pub struct MarkState {
     pub observed: Option<Result<String, String>>,
     /// Why it could not be done or undone.
     pub failed: Option<String>,
+    pub readmission: Option<Readmitted>,
+}
+
+/// How the hubs that a trigger had disconnected were let back.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Readmitted {
+    pub hubs: u64,
+    pub orders: u64,
+    pub first: Option<Offset>,
+    pub last: Option<Offset>,
+    /// Begin, end and reason; the first [`MOST_PAUSES`] of them.
+    pub pauses: Vec<(Offset, Option<Offset>, String)>,
+    /// How many there were.
+    pub paused: u64,
+}
+
+/// Pauses that are kept one by one.
+pub const MOST_PAUSES: usize = 50;
+
+impl Readmitted {
+    fn admit(&mut self, hubs: u32, at: Offset) {
+        self.hubs += u64::from(hubs);
+        self.orders += 1;
+        self.first.get_or_insert(at);
+        self.last = Some(at);
+    }
+
+    fn pause(&mut self, at: Offset, why: &str) {
+        self.paused += 1;
+        if self.pauses.len() < MOST_PAUSES {
+            self.pauses.push((at, None, why.to_owned()));
+        }
+    }
+
+    fn resume(&mut self, at: Offset) {
+        if let Some((_, end, _)) = self.pauses.last_mut() {
+            end.get_or_insert(at);
+        }
+    }
 }
 
 impl Marks {
@@ -53,6 +92,7 @@ impl Marks {
                 end: None,
                 observed: None,
                 failed: None,
+                readmission: None,
             })
             .collect();
         Marks {
@@ -72,6 +112,12 @@ impl Marks {
             MarkPhase::Observed(how) => row.observed = Some(Ok(how.clone())),
             MarkPhase::NotObserved(why) => row.observed = Some(Err(why.clone())),
             MarkPhase::End => row.end = row.end.or(Some(mark.at)),
+            MarkPhase::Admitted(hubs) => row
+                .readmission
+                .get_or_insert_default()
+                .admit(*hubs, mark.at),
+            MarkPhase::Paused(why) => row.readmission.get_or_insert_default().pause(mark.at, why),
+            MarkPhase::Resumed => row.readmission.get_or_insert_default().resume(mark.at),
             MarkPhase::Failed(why) => row.failed = Some(why.clone()),
         }
     }

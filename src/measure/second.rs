@@ -35,6 +35,8 @@ pub struct OperationSecond {
     pub shared_accounts: u32,
     /// Attempts that the target refused.
     pub refused: u32,
+    /// Of those: because there were too many at once.
+    pub throttled: u32,
     pub ok: u32,
     pub declined: u32,
     /// Ended in any other way than ok, declined or timed out; `not_sent` is among them.
@@ -145,6 +147,7 @@ impl OperationSecond {
         self.doubtful += other.doubtful;
         self.shared_accounts += other.shared_accounts;
         self.refused += other.refused;
+        self.throttled += other.throttled;
         self.ok += other.ok;
         self.declined += other.declined;
         self.failed += other.failed;

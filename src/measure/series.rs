@@ -25,6 +25,8 @@ pub struct OperationPoint {
     pub attempted: u32,
     /// Attempts that the target refused.
     pub refused: u32,
+    /// Of those: because there were too many at once.
+    pub throttled: u32,
     pub ok: u32,
     pub declined: u32,
     /// `not_sent` is among them, `timed_out` is not.
@@ -52,6 +54,7 @@ impl OperationPoint {
             started: second.started,
             attempted: second.attempted,
             refused: second.refused,
+            throttled: second.throttled,
             ok: second.ok,
             declined: second.declined,
             failed: second.failed,

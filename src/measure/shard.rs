@@ -234,6 +234,7 @@ impl Shard {
                     && let Some(row) = contents.operation(&self.plan, at, operation)
                 {
                     row.refused += 1;
+                    row.throttled += u32::from(outcome.is_throttling());
                 }
             }
             Event::Finished { .. } => self.finished(contents, event),

@@ -29,6 +29,9 @@ impl Target {
                 request(format!("devices.{}.find.ask", device.name), &ask.request);
             }
         }
+        for token in &self.tokens {
+            request(format!("tokens.{}", token.name), &token.request);
+        }
         for command in &self.commands {
             if let CommandSend::Http(send) = &command.send {
                 request(format!("commands.{}", command.name), send);

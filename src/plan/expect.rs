@@ -117,6 +117,8 @@ pub enum HubState {
     Refused,
     /// The session stands, and no publish is acknowledged.
     Stuck,
+    /// Refused because there were too many at once.
+    Throttled,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use super::dock::SomeDocks;
 pub use super::link_fault::{Cut, CutBy, Link, LinkEffect, LinkFault, Way};
+use super::readmission::Readmission;
 use super::target::Request;
 use super::template::{JsonTemplate, Template};
 use super::wave::{self, Renew, Wave};
@@ -75,9 +76,25 @@ pub struct Disconnect {
     pub by: How,
     /// How long a dropped hub stays away before its reconnect policy starts.
     pub away: Duration,
+    /// Dropped hubs stay away until they are let back.
+    pub readmit: Option<Readmission>,
 }
 
 impl Disconnect {
+    /// How long a dropped hub stays away by itself: for ever if it has to be let back.
+    #[must_use]
+    pub fn stays_away(&self) -> Duration {
+        self.readmit.map_or(self.away, |_| Duration::MAX)
+    }
+
+    /// From the first drop to the last one, and to the last hub that is let back, in a group of `count`.
+    #[must_use]
+    pub fn lasts(&self, count: u32) -> Duration {
+        let dropped = (f64::from(count) * self.share.clamp(0.0, 1.0)).round() as u32;
+        let back = self.readmit.map(|readmit| readmit.lasts(dropped));
+        self.within + back.unwrap_or_default()
+    }
+
     /// Which of `count` hubs are dropped, in order, with the time of each from the trigger's own.
     ///
     /// Exactly the share, rounded to whole hubs; a random choice without replacement under `seed`, spread evenly over `within`.

@@ -3,6 +3,8 @@
 use super::Plan;
 use super::dock::SomeDocks;
 use super::fault::{FaultKind, How, TriggerKind};
+use super::quantity;
+use super::readmission::{Pace, Readmission};
 use super::wave::{Jitter, OldSessions, Wave};
 use crate::event::MarkId;
 use std::time::Duration;
@@ -29,6 +31,9 @@ impl Plan {
                 }
                 if !disconnect.away.is_zero() {
                     text.push_str(&format!(", away for {}", seconds(disconnect.away)));
+                }
+                if let Some(readmit) = &disconnect.readmit {
+                    text.push_str(&readmit_text(readmit));
                 }
                 text
             }
@@ -106,6 +111,22 @@ fn how(how: How) -> &'static str {
         How::Close => "close",
         How::Reset => "reset",
     }
+}
+
+/// How hubs are let back, behind what drops them.
+pub(super) fn readmit_text(readmit: &Readmission) -> String {
+    let after = match readmit.after.is_zero() {
+        true => String::new(),
+        false => format!(" after {}", seconds(readmit.after)),
+    };
+    let pace = match readmit.pace {
+        Pace::Rate(per_second) => format!("at {}", quantity::rate(per_second)),
+        Pace::Batches { share, every } => {
+            let percent = (share * 1000.0).round() / 10.0;
+            format!("in batches of {percent}% every {}", seconds(every))
+        }
+    };
+    format!(", let back{after} {pace}")
 }
 
 fn seconds(duration: Duration) -> String {

@@ -20,12 +20,14 @@ pub mod operation;
 pub mod outlook;
 pub mod places;
 pub mod quantity;
+pub mod readmission;
 pub mod routing;
 pub mod session;
 pub mod signal;
 pub mod target;
 pub mod template;
 pub mod tls;
+pub mod token;
 pub mod wave;
 pub mod witness;
 
@@ -43,6 +45,14 @@ use std::time::Duration;
 
 /// The shortest quiet time that says what normal is: fewer seconds have no spread to speak of.
 pub const SHORTEST_BASELINE: Duration = Duration::from_secs(10);
+
+/// A line that pauses the readmission of one trigger.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pause {
+    /// Row in `Plan::triggers`.
+    pub trigger: usize,
+    pub line: Expectation,
+}
 
 /// One run, checked.
 #[derive(Debug, Clone)]
@@ -75,6 +85,8 @@ pub struct Plan {
     pub steady: Vec<Expectation>,
     /// What ends the run at once.
     pub stop_if: Vec<Expectation>,
+    /// What keeps hubs from being let back while it holds.
+    pub pause_while: Vec<Pause>,
     pub expect: Vec<Expectation>,
     /// Everything that is measured by name; built by [`operation::table`].
     pub operations: Vec<Operation>,

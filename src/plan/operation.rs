@@ -5,6 +5,9 @@ use super::fleet::{HubGroup, IssuerGroup, RiderGroup};
 use super::target::{Find, StepAction, Target};
 use crate::event::OperationId;
 
+/// The group under which tokens stand in reports: they belong to nobody.
+const TOKENS: &str = "tokens";
+
 /// One measured kind of action of one group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
@@ -46,6 +49,8 @@ pub enum OperationKind {
     Status { docks: usize },
     /// One return, from its hand-over to the target's yes; attempts are those of the dock.
     Return { docks: usize },
+    /// Asking for a token that requests carry; row in `Target::tokens`.
+    Token { token: usize },
 }
 
 /// The operations of docks: for each group its refreshes and its returns.
@@ -63,7 +68,7 @@ pub fn dock_rows(docks: &[DockGroup]) -> impl Iterator<Item = Operation> {
     })
 }
 
-/// Builds the table: for each group its operations, in the order hubs, riders, issuers. Those of docks follow: [`dock_rows`].
+/// Builds the table: for each group its operations, in the order hubs, riders, issuers; then the tokens that they carry. Those of docks follow: [`dock_rows`].
 #[must_use]
 pub fn table(
     hubs: &[HubGroup],
@@ -130,6 +135,12 @@ pub fn table(
     for (issuers, group) in issuers.iter().enumerate() {
         row(&group.name, &group.name, OperationKind::Issue { issuers });
         row("command", &group.name, OperationKind::Command { issuers });
+    }
+    let journeys: Vec<usize> = riders.iter().map(|group| group.journey).collect();
+    let commands: Vec<usize> = issuers.iter().map(|group| group.command).collect();
+    for token in target.tokens_of(&journeys, &commands) {
+        let name = &target.tokens[token].name;
+        row(name, TOKENS, OperationKind::Token { token });
     }
     rows
 }

@@ -9,6 +9,7 @@ use super::places::Places;
 use super::session::{Authentication, MqttVersion, Session, Will};
 use super::template::{JsonTemplate, Template};
 use super::tls::{DeviceTls, is_secured};
+use super::token::TokenSpec;
 use super::witness::LiveSessions;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -30,6 +31,8 @@ pub struct Target {
     /// PEM file of the authorities that vouch for the target's servers; without it the system's.
     pub trust: Option<Template>,
     pub identities: Vec<IdentitySet>,
+    /// What requests may carry as `<token.NAME>`.
+    pub tokens: Vec<TokenSpec>,
     pub devices: Vec<Device>,
     /// The devices that are docks.
     pub docks: Vec<DockDevice>,
@@ -81,6 +84,8 @@ pub struct Device {
     pub telemetry: Option<Topic>,
     pub command: Option<CommandTopic>,
     pub answer: Option<AnswerTopic>,
+    /// Connects a second that the target takes of these, a fact about it.
+    pub throttle: Option<f64>,
     /// A subscriber of our own on every shard sees every command that arrives there, to find those whose hub is elsewhere.
     pub ghost: bool,
     /// Where the target lists the live sessions of these hubs, if the file says so.
@@ -392,6 +397,9 @@ impl Target {
             .iter_mut()
             .flat_map(|source| &mut source.scrape)
             .for_each(&mut *each);
+        self.tokens
+            .iter_mut()
+            .for_each(|token| token.each_template(each));
         self.operations
             .iter_mut()
             .for_each(|operation| operation.each_template(each));
@@ -427,6 +435,9 @@ impl Target {
             request.json.iter_mut().for_each(&mut *each);
         }
         self.docks.iter_mut().for_each(|dock| dock.each_json(each));
+        self.tokens
+            .iter_mut()
+            .for_each(|token| token.each_json(each));
         self.operations
             .iter_mut()
             .for_each(|operation| operation.each_json(each));

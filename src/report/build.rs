@@ -1,8 +1,8 @@
 //! From what was measured to a report: every number of every form is computed here.
 
 use super::data::{
-    GeneratorSection, HubRow, JudgementRow, LedgerRow, MarkRow, PacketRow, PublisherRow, Report,
-    RunSection, SCHEMA_VERSION, ShardRow, StateCount, VerdictSection,
+    GeneratorSection, HubRow, JudgementRow, LedgerRow, MarkRow, PacketRow, PauseRow, PublisherRow,
+    ReadmissionRow, Report, RunSection, SCHEMA_VERSION, ShardRow, StateCount, VerdictSection,
 };
 use super::{certificates, operations, places, pools, returns, timeline};
 use crate::event::{Outcome, PacketKind};
@@ -184,13 +184,13 @@ fn hubs(collector: &Collector) -> Vec<HubRow> {
         let connect = plan
             .operation(OperationKind::Connect { hubs })
             .and_then(|id| collector.totals().operations.get(usize::from(id.0)));
-        let refused = connect.map_or(0, |connect| {
-            let refused = connect
-                .outcomes
-                .iter()
-                .filter(|(outcome, _)| matches!(outcome, Outcome::Refused(_)));
-            refused.map(|(_, tally)| tally.attempts).sum()
-        });
+        let refusals = |counts: fn(Outcome) -> bool| {
+            connect.map_or(0, |connect| {
+                let outcomes = connect.outcomes.iter();
+                let refused = outcomes.filter(|(outcome, _)| counts(**outcome));
+                refused.map(|(_, tally)| tally.attempts).sum()
+            })
+        };
         let standing = || {
             let points = timeline::load_seconds(collector);
             points
@@ -205,7 +205,8 @@ fn hubs(collector: &Collector) -> Vec<HubRow> {
             standing_least: standing().min().map(u64::from),
             lost: total.lost,
             left: total.left,
-            refused,
+            refused: refusals(|outcome| matches!(outcome, Outcome::Refused(_))),
+            throttled: refusals(Outcome::is_throttling),
             reconnects: total.reconnects,
             foreign: total.foreign,
             packets: packets(&total.packets),
@@ -316,6 +317,22 @@ fn mark(collector: &Collector, row: &MarkState) -> MarkRow {
         end_us: row.end.map(|at| marks.from_zero_us(at)),
         observed,
         problem: row.failed.clone().or(unseen),
+        readmission: row.readmission.as_ref().map(|back| ReadmissionRow {
+            hubs: back.hubs,
+            batches: back.orders,
+            first_us: back.first.map(|at| marks.from_zero_us(at)),
+            last_us: back.last.map(|at| marks.from_zero_us(at)),
+            paused: back.paused,
+            pauses: back
+                .pauses
+                .iter()
+                .map(|(from, to, why)| PauseRow {
+                    from_us: marks.from_zero_us(*from),
+                    to_us: to.map(|at| marks.from_zero_us(at)),
+                    why: why.clone(),
+                })
+                .collect(),
+        }),
     }
 }
 

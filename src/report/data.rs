@@ -102,7 +102,7 @@ pub struct JudgementRow {
 pub struct OperationRow {
     pub name: String,
     pub group: String,
-    /// `find`, `connect`, `telemetry`, `answer`, `step`, `journey`, `span`, `always`, `issue`, `command`, `status`, `return`.
+    /// `find`, `connect`, `telemetry`, `answer`, `step`, `journey`, `span`, `always`, `issue`, `command`, `status`, `return`, `token`.
     pub kind: String,
     pub started: u64,
     pub ok: u64,
@@ -213,6 +213,8 @@ pub struct HubRow {
     pub left: u64,
     /// Attempts to connect that were refused.
     pub refused: u64,
+    /// Of those: because there were too many at once (code 3, 0x9F, 429).
+    pub throttled: u64,
     /// Attempts to connect after 0:00, when every hub had stood.
     pub reconnects: u64,
     /// Messages on a command topic that carry no id of this run.
@@ -322,6 +324,32 @@ pub struct MarkRow {
     pub observed: Option<String>,
     /// Why its effect could not be seen, or why it could not be done or undone.
     pub problem: Option<String>,
+    /// How the hubs that it had disconnected were let back in stages.
+    pub readmission: Option<ReadmissionRow>,
+}
+
+/// Hubs that were let back in stages. Times from 0:00.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReadmissionRow {
+    /// Let back so far.
+    pub hubs: u64,
+    /// In so many batches; a rate is kept by one a second.
+    pub batches: u64,
+    pub first_us: Option<i64>,
+    pub last_us: Option<i64>,
+    /// How often it paused; the first ones are listed.
+    pub paused: u64,
+    pub pauses: Vec<PauseRow>,
+}
+
+/// A time in which nobody was let back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PauseRow {
+    pub from_us: i64,
+    /// `None`: to the end of the run.
+    pub to_us: Option<i64>,
+    /// The line that held, with what was measured.
+    pub why: String,
 }
 
 /// The run by time, in steps of the same length.

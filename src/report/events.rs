@@ -72,6 +72,9 @@ fn line<'a>(transition: &'a Transition, plan: &'a Plan, marks: &Marks) -> Line<'
                 MarkPhase::Begin => ("begin", None),
                 MarkPhase::Observed(how) => ("observed", Some(how.as_str())),
                 MarkPhase::NotObserved(why) => ("not observed", Some(why.as_str())),
+                MarkPhase::Admitted(_) => ("let back", None),
+                MarkPhase::Paused(why) => ("paused", Some(why.as_str())),
+                MarkPhase::Resumed => ("resumed", None),
                 MarkPhase::End => ("end", None),
                 MarkPhase::Failed(why) => ("failed", Some(why.as_str())),
             };
@@ -79,6 +82,10 @@ fn line<'a>(transition: &'a Transition, plan: &'a Plan, marks: &Marks) -> Line<'
                 mark: Some(plan.mark_name(mark.id)),
                 phase: Some(phase),
                 text,
+                count: match mark.phase {
+                    MarkPhase::Admitted(hubs) => Some(u64::from(hubs)),
+                    _ => None,
+                },
                 ..plain("mark", mark.at)
             }
         }

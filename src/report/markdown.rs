@@ -133,6 +133,11 @@ fn marks(report: &Report, text: &mut String) {
         &["", "name", "what", "from", "to", "seen", "recovery"],
         rows,
     );
+    for row in &report.marks {
+        for line in row.readmission.iter().flat_map(text::readmission) {
+            let _ = writeln!(text, "- {}, let back: {line}", row.name);
+        }
+    }
     for recovery in &report.recoveries {
         if let Some(reconnects) = recovery.reconnects {
             let reconnects = text::reconnects(&reconnects);
@@ -392,6 +397,7 @@ fn hubs(report: &Report, text: &mut String) {
             row.lost,
             row.left,
             row.refused,
+            row.throttled,
             row.reconnects,
             row.foreign,
         ];
@@ -409,6 +415,7 @@ fn hubs(report: &Report, text: &mut String) {
         "lost",
         "left",
         "refused",
+        "throttled",
         "reconnects",
         "foreign messages",
     ];

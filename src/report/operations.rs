@@ -185,5 +185,6 @@ fn kind(kind: OperationKind) -> &'static str {
         OperationKind::Command { .. } => "command",
         OperationKind::Status { .. } => "status",
         OperationKind::Return { .. } => "return",
+        OperationKind::Token { .. } => "token",
     }
 }

@@ -1,7 +1,8 @@
 //! Small pieces of text that several forms share.
 
 use super::data::{
-    JudgementRow, LedgerRow, OperationRow, ReconnectRow, RetryRow, ReturnRow, Times, ValueRow,
+    HubRow, JudgementRow, LedgerRow, OperationRow, ReadmissionRow, ReconnectRow, RetryRow,
+    ReturnRow, Times, ValueRow,
 };
 use crate::measure::figures;
 
@@ -23,6 +24,48 @@ pub(super) fn at(row: &JudgementRow) -> String {
 /// `12.3 ms`, or `-`.
 pub(super) fn time(us: Option<u64>) -> String {
     us.map_or_else(|| "-".to_owned(), |us| figures::time(us as f64))
+}
+
+/// Attempts to connect that were refused, and how many of them because there were too many at once.
+pub(super) fn refused(row: &HubRow) -> String {
+    let refused = figures::count(row.refused);
+    match row.throttled {
+        0 => refused,
+        throttled => format!("{refused} (throttled {})", figures::count(throttled)),
+    }
+}
+
+/// How hubs were let back: a line for the whole, and one for each pause.
+pub(super) fn readmission(row: &ReadmissionRow) -> Vec<String> {
+    let at = |us: Option<i64>| {
+        us.map_or_else(
+            || "the end".to_owned(),
+            |us| figures::clock(us.div_euclid(1_000_000)),
+        )
+    };
+    let mut lines = vec![format!(
+        "{} in {}, from {} to {}, {}",
+        counted(row.hubs, "hub", "hubs"),
+        counted(row.batches, "batch", "batches"),
+        at(row.first_us),
+        at(row.last_us),
+        counted(row.paused, "pause", "pauses")
+    )];
+    lines.extend(row.pauses.iter().map(|pause| {
+        format!(
+            "paused from {} to {}: {}",
+            at(Some(pause.from_us)),
+            at(pause.to_us),
+            pause.why
+        )
+    }));
+    lines
+}
+
+/// `1 batch`, `12 batches`
+fn counted(count: u64, one: &str, many: &str) -> String {
+    let unit = if count == 1 { one } else { many };
+    format!("{} {unit}", figures::count(count))
 }
 
 /// What held retries back, and how often; only what did.

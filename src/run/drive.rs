@@ -14,12 +14,14 @@ use crate::live::docks::DockFleet;
 use crate::live::ghosts::Ghosts;
 use crate::live::hubs::{self, HubFleet};
 use crate::live::issuers::IssuerFleet;
+use crate::live::tokens::Tokens;
 use crate::live::users::UserFleet;
 use crate::live::witness;
 use crate::net::clock::Clock;
 use crate::plan::Plan;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinSet;
 
 /// How long the fleet may take to stand beyond its own ramp and one timeout.
 const STAND_PATIENCE: Duration = Duration::from_secs(30);
@@ -140,17 +142,21 @@ async fn gather(
     let plan = &prepared.plan;
     let sinks = watching.sinks();
     let gathering = async {
+        // First of all: without them nobody could ask anything of the target.
+        let tokens = Tokens::start(plan, &prepared.hosts, clock, &sinks[0])
+            .await
+            .map_err(Stopped::refused)?;
         let hubs = hubs::start(plan, &prepared.hosts, clock, &prepared.run_tag, &sinks)
             .await
             .map_err(Stopped::refused)?;
         let (hosts, tag) = (&prepared.hosts, &prepared.run_tag);
         let docks = DockFleet::start(plan, hosts, clock, tag, &sinks).map_err(Stopped::refused)?;
         let inboxes = docks.inboxes();
-        let users = UserFleet::start(plan, hosts, clock, tag, &sinks, &inboxes)
+        let users = UserFleet::start(plan, hosts, clock, tag, &sinks, &inboxes, &tokens)
             .await
             .map_err(Stopped::refused)?;
         let seats = hubs.seats();
-        let issuers = IssuerFleet::start(plan, hosts, clock, tag, seats, &sinks)
+        let issuers = IssuerFleet::start(plan, hosts, clock, tag, seats, &sinks, &tokens)
             .await
             .map_err(Stopped::refused)?;
         let ghosts = Ghosts::start(plan, hosts, clock, tag, seats, &sinks[0])
@@ -212,8 +218,13 @@ async fn load(
 ) -> LoadEnded {
     let end = zero.after(plan.duration);
     let sink = Arc::clone(&watching.sinks()[0]);
+    let pauses = watching.pauses();
+    // Goes on while the run settles; whoever was not let back by then stays away.
+    let mut readmitting = JoinSet::new();
     let until_end = async {
-        timeline::run(plan, (&fleets.hubs, &fleets.docks), clock, zero, &sink).await;
+        let back = (&pauses, &mut readmitting);
+        let fleets = (&fleets.hubs, &fleets.docks);
+        timeline::run(plan, fleets, clock, zero, &sink, back).await;
         tokio::time::sleep_until(clock.instant(end)).await;
     };
     let ended = watching.beside_guarded(until_end, interrupt).await;

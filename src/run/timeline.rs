@@ -3,6 +3,7 @@
 //!
 //! Operations of the target are asked for by `chaos`, which knows how to ask and to undo.
 
+use super::readmit::{Pauses, Readmitting};
 use crate::agents::Order;
 use crate::dice::Dice;
 use crate::event::{Event, Mark, MarkId, MarkPhase, Offset, Sink};
@@ -11,7 +12,9 @@ use crate::live::hubs::HubFleet;
 use crate::net::clock::Clock;
 use crate::plan::Plan;
 use crate::plan::fault::TriggerKind;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinSet;
 
 /// Keeps the choice of agents apart from other draws of the seed.
 const CHOICES: u64 = 0x64726f70;
@@ -26,13 +29,15 @@ struct Moment<'a> {
     begins: bool,
 }
 
-/// Brings everything that agents do by plan about at its time; returns after the last one has ended.
+/// Brings everything that agents do by plan about at its time; returns after the last one has ended. Hubs that are let back in
+/// stages come back in tasks of their own, which may take longer: they are left in `readmitting`.
 pub(super) async fn run(
     plan: &Plan,
     (hubs, docks): (&HubFleet, &DockFleet),
     clock: Clock,
     zero: Offset,
     sink: &Sink,
+    (pauses, readmitting): (&Pauses, &mut JoinSet<()>),
 ) {
     for moment in moments(plan) {
         tokio::time::sleep_until(clock.instant(zero.after(moment.at))).await;
@@ -42,7 +47,25 @@ pub(super) async fn run(
             (TriggerKind::Offline(some), true) => docks.order(some, Order::Offline, seed),
             (TriggerKind::Offline(some), false) => docks.order(some, Order::Online, seed),
             (TriggerKind::Shed(some), begins) => docks.order(some, Order::Shed(begins), seed),
-            (of_hubs, true) => hubs.order(of_hubs, seed),
+            (of_hubs, true) => {
+                let now = clock.now();
+                hubs.order(of_hubs, seed);
+                if let TriggerKind::Disconnect(disconnect) = of_hubs
+                    && let Some(readmission) = disconnect.readmit
+                    && let Some(door) = hubs.door(disconnect, seed)
+                {
+                    let back = Readmitting {
+                        mark: moment.mark,
+                        readmission,
+                        door,
+                        from: now.after(disconnect.within),
+                        pauses: pauses.clone(),
+                        clock,
+                        sink: Arc::clone(sink),
+                    };
+                    readmitting.spawn(back.run());
+                }
+            }
             (_, false) => {}
         }
         let phase = if moment.begins {
@@ -71,7 +94,11 @@ fn moments(plan: &Plan) -> Vec<Moment<'_>> {
                 begins,
             };
             moments.push(moment(trigger.at, true));
-            moments.push(moment(trigger.at + trigger.lasts, false));
+            let is_let_back = matches!(&trigger.kind, TriggerKind::Disconnect(disconnect) if disconnect.readmit.is_some());
+            // It ends when the last hub was let back.
+            if !is_let_back {
+                moments.push(moment(trigger.at + trigger.lasts, false));
+            }
         }
     }
     // Stable: a trigger that is a moment keeps its begin before its end.

@@ -5,6 +5,7 @@
 use super::drive::LoadEnded;
 use super::interrupt::Interrupt;
 use super::prepare::Prepared;
+use super::readmit::Pauses;
 use super::trail::Trail;
 use super::{Stopped, usage};
 use crate::event::{Event, Offset, Sink};
@@ -45,6 +46,7 @@ pub(super) struct Watching {
     looks: Interval,
     zero: Option<Offset>,
     steady_asked: bool,
+    pauses: Pauses,
     /// What keeps the run from passing and nobody else can know.
     pub doubts: Vec<String>,
     pub notes: Vec<String>,
@@ -86,6 +88,7 @@ impl Watching {
             looks,
             zero: None,
             steady_asked: false,
+            pauses: Pauses::default(),
             doubts: Vec::new(),
             notes: Vec::new(),
             cpu_at_start_us: usage::cpu_us(),
@@ -96,6 +99,11 @@ impl Watching {
     /// One sink for each worker.
     pub fn sinks(&self) -> Vec<Sink> {
         self.sinks.clone()
+    }
+
+    /// Why hubs are not let back now.
+    pub fn pauses(&self) -> Pauses {
+        self.pauses.clone()
     }
 
     /// How many workers tell events.
@@ -235,6 +243,7 @@ impl Watching {
     /// The line of a guard that stops the run, if one does.
     fn guards(&mut self) -> Option<LoadEnded> {
         let judge = Judge::new(&self.collector, &self.pools, &[]);
+        self.pauses.set(judge.pauses());
         if let Some(line) = judge.should_stop() {
             return Some(LoadEnded::ByGuard(line));
         }

@@ -61,9 +61,11 @@ pub(super) fn device(name: &str, at: &At<'_>, names: &Names) -> Option<Device> {
     let live_sessions = fields
         .get("live_sessions")
         .and_then(|at| witness::live_sessions(&at, names));
-    fields.finish(&["identity", "tls", "throttle", "protobuf"]);
+    let throttle = fields.get("throttle").and_then(|at| throttle(&at));
+    fields.finish(&["identity", "tls", "protobuf"]);
     Some(Device {
         name: name.to_owned(),
+        throttle,
         ghost,
         live_sessions,
         shards,
@@ -99,6 +101,21 @@ fn check_version(fields: &mut Fields<'_>) {
 
 fn serial_template() -> Template {
     Template::parse("<serial>").unwrap_or_default()
+}
+
+/// `{ connects: 500/s }`
+fn throttle(at: &At<'_>) -> Option<f64> {
+    let mut fields = at.fields()?;
+    let connects_at = fields.need("connects");
+    let connects = connects_at.as_ref().and_then(|at| at.rate());
+    if let (Some(at), Some(0.0)) = (connects_at, connects) {
+        at.wrong(
+            "a target that takes no connects",
+            "write how many it takes, such as `500/s`",
+        );
+    }
+    fields.finish(&[]);
+    connects
 }
 
 /// A text that must differ from hub to hub.

@@ -44,7 +44,7 @@ pub(super) fn command(
     at: &At<'_>,
     context: &RequestContext<'_>,
 ) -> Option<CommandSpec> {
-    let known = context.names.placeholders(&["serial", "command"]);
+    let known = context.names.carried(&["serial", "command"]);
     let mut fields = at.fields()?;
     let to = fields
         .need("to")

@@ -22,6 +22,7 @@ mod probes;
 mod problem;
 mod profile;
 mod reader;
+mod readmission;
 mod recorded;
 mod resolve;
 #[cfg(test)]
@@ -33,6 +34,7 @@ mod subject_returns;
 mod table;
 mod target;
 mod timeline;
+mod token;
 mod tree;
 mod units;
 mod wave;
@@ -41,12 +43,12 @@ mod words;
 
 pub use problem::{Problem, Problems, Spot};
 
-use crate::plan::Plan;
+use crate::plan::{Pause, Plan};
 use checks::Files;
 use log::Log;
 use profile::Experiment;
 use reader::At;
-use resolve::{Grace, Role};
+use resolve::{Grace, Role, Written};
 use std::path::PathBuf;
 use tree::Node;
 
@@ -149,7 +151,8 @@ fn build(log: &Log, sources: &Sources) -> Option<Plan> {
     }
     plan.faults.sort_by_key(|fault| fault.at);
     let is_whole = profile.is_whole && log.is_clean();
-    expectations(&mut plan, profile.expect, experiments, is_whole);
+    let pauses = readmission::pauses(&profile_root);
+    expectations(&mut plan, (profile.expect, pauses), experiments, is_whole);
     if is_whole {
         let target = &At::root(log, target_root);
         checks::check(
@@ -167,7 +170,7 @@ fn build(log: &Log, sources: &Sources) -> Option<Plan> {
 /// Reads every line, and finds its names where the plan is whole enough to have them.
 fn expectations<'a>(
     plan: &mut Plan,
-    own: Vec<At<'a>>,
+    (own, pauses): (Vec<At<'a>>, Vec<(String, Vec<Written<'a>>)>),
     experiments: Vec<Experiment<'a>>,
     is_whole: bool,
 ) {
@@ -184,5 +187,12 @@ fn expectations<'a>(
         plan.expect = resolve::resolve(&expect, plan, grace);
         plan.steady = resolve::resolve(&steady, plan, grace);
         plan.stop_if = resolve::resolve(&stop_if, plan, grace);
+        for (name, lines) in pauses {
+            let lines = resolve::resolve(&lines, plan, grace);
+            if let Some(trigger) = readmission::row_of(plan, &name) {
+                let pause = |line| Pause { trigger, line };
+                plan.pause_while.extend(lines.into_iter().map(pause));
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@ use super::dock;
 use super::fields::Fields;
 use super::fleet::{self, Around};
 use super::reader::At;
+use super::readmission;
 use super::target::Names;
 use super::timeline::{self, Stage};
 use crate::plan::operation;
@@ -69,6 +70,10 @@ pub(super) fn read<'a>(
         timeline::trigger(name, at, &stage)
     });
     triggers.sort_by_key(|trigger| trigger.at);
+    if hubs.len() == hub_groups.len() {
+        let counts: Vec<u32> = hubs.iter().map(|group| group.count).collect();
+        readmission::set_lasts(&mut triggers, &counts);
+    }
     let expect = fields
         .get("expect")
         .and_then(|at| at.items())
@@ -140,6 +145,7 @@ fn terms(fields: &mut Fields<'_>, file: &Path, target: Target, seed: Option<u64>
         faults: Vec::new(),
         steady: Vec::new(),
         stop_if: Vec::new(),
+        pause_while: Vec::new(),
         expect: Vec::new(),
         operations: Vec::new(),
     }

@@ -39,7 +39,7 @@ pub(super) fn journey(name: &str, at: &At<'_>, names: &Names) -> Option<Journey>
         base: base.as_ref(),
     };
     let mut known = Known {
-        placeholders: names.placeholders(&["rider", "intent"]),
+        placeholders: names.carried(&["rider", "intent"]),
         lists: Vec::new(),
     };
     let place = fields

@@ -43,6 +43,7 @@ impl Subjects<'_> {
                             | OperationKind::Span { .. }
                             | OperationKind::Reauthenticate { .. }
                             | OperationKind::Command { .. }
+                            | OperationKind::Token { .. }
                     )
                 };
                 let operations = self.operations(name, "attempts", fits)?;
@@ -121,6 +122,7 @@ impl Subjects<'_> {
             Metric::Connected => self.hubs(named()?, HubState::Connected),
             Metric::Refused => self.hubs(named()?, HubState::Refused),
             Metric::Stuck => self.hubs(named()?, HubState::Stuck),
+            Metric::Throttled => self.hubs(named()?, HubState::Throttled),
             Metric::Connects => self.rate(name, at, HubRate::Connects),
             Metric::Reconnects => self.rate(name, at, HubRate::Reconnects),
             Metric::Wait => self.pool(named()?, PoolSignal::Wait, stat, TIME),
@@ -136,7 +138,7 @@ impl Subjects<'_> {
                 self.check_nameless(name, metric)?;
                 Ok((Subject::Blind, &[Unit::Share]))
             }
-            Metric::Throttled | Metric::Drain | Metric::Synchronisation | Metric::CriticalShare => {
+            Metric::Drain | Metric::Synchronisation | Metric::CriticalShare => {
                 let message = format!("`{}` is not supported in this version", metric.name());
                 Err(bad(at, message, "leave the line out"))
             }
@@ -406,7 +408,7 @@ fn nameless(metric: Metric, at: usize) -> BadLine {
         | Metric::Unexpected
         | Metric::InDoubt
         | Metric::Lost => "commands",
-        Metric::Connected | Metric::Refused | Metric::Stuck => "hubs",
+        Metric::Connected | Metric::Refused | Metric::Stuck | Metric::Throttled => "hubs",
         Metric::Wait
         | Metric::Waiting
         | Metric::Saturation
@@ -439,5 +441,6 @@ fn kind_name(kind: OperationKind) -> &'static str {
         OperationKind::Command { .. } => "the way of a command",
         OperationKind::Status { .. } => "the status of docks",
         OperationKind::Return { .. } => "the returns of docks",
+        OperationKind::Token { .. } => "asking for a token",
     }
 }

@@ -8,6 +8,7 @@ use super::places;
 use super::probes;
 use super::reader::At;
 use super::steps;
+use super::token;
 use super::words::Placeholders;
 use crate::plan::dock::DockDevice;
 use crate::plan::target::{Ceilings, Device, Environment, LabSpec, LabTls, SecretSource, Target};
@@ -15,12 +16,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Keys of FORMATS that this version does not know yet.
-const LATER: [&str; 7] = [
+const LATER: [&str; 6] = [
     "proof",
     "version",
     "trust",
     "identities",
-    "tokens",
     "alerts",
     "notify",
 ];
@@ -45,6 +45,7 @@ const LAB_TLS: [(&str, LabTls); 3] = [
 #[derive(Default)]
 pub(super) struct Names {
     pub secrets: Vec<String>,
+    pub tokens: Vec<String>,
     /// Names after `lab.`
     pub lab: Vec<String>,
     pub devices: Vec<String>,
@@ -78,6 +79,14 @@ impl Names {
         }
     }
 
+    /// What stands for something in a request of riders or issuers, tokens too.
+    pub fn carried(&self, agent: &[&str]) -> Placeholders<'_> {
+        let mut placeholders = self.placeholders(agent);
+        let tokens = self.tokens.iter().map(|name| format!("token.{name}"));
+        placeholders.agent.extend(tokens);
+        placeholders
+    }
+
     /// The same for a host, where no agent's name may stand.
     pub fn host_placeholders(&self) -> Placeholders<'_> {
         Placeholders {
@@ -107,6 +116,7 @@ pub(super) fn read(
     names.lab = lab.as_ref().map(lab_names).unwrap_or_default();
     check_environment(root, &fields, environment, lab.is_some());
 
+    let tokens = section(&mut fields, "tokens", &mut names.tokens);
     let devices = section(&mut fields, "devices", &mut names.devices);
     names.tell_docks_apart(devices.as_ref());
     let commands = section(&mut fields, "commands", &mut names.commands);
@@ -129,6 +139,7 @@ pub(super) fn read(
     let target = Target {
         devices,
         docks,
+        tokens: each(tokens, |name, at| token::token(name, at, &requests)),
         commands: each(commands, |name, at| journey::command(name, at, &requests)),
         places: each(places, places::places),
         journeys: each(journeys, |name, at| steps::journey(name, at, &names)),

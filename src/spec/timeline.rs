@@ -4,6 +4,7 @@ use super::dock;
 use super::journey::row_of;
 use super::link_fault;
 use super::reader::At;
+use super::readmission;
 use super::target::Names;
 use super::wave;
 use crate::plan::fault::{Disconnect, Fault, FaultKind, How, OperationSpec, Trigger, TriggerKind};
@@ -127,17 +128,28 @@ fn disconnect(at: &At<'_>, stage: &Stage<'_>) -> Option<Disconnect> {
         }
         at.word(&HOW)
     });
-    let away = fields
-        .get("away")
-        .and_then(|at| at.duration())
-        .unwrap_or_default();
+    let away_at = fields.get("away");
+    let away = away_at.as_ref().and_then(|at| at.duration());
+    let readmit_at = fields.get("readmit");
+    if let (Some(at), Some(_)) = (&readmit_at, &away_at) {
+        at.wrong_key(
+            "`readmit` can't stand beside `away`",
+            "keep one: hubs that have to be let back stay away until then; `after` says when that begins",
+        );
+    }
+    let readmit = readmit_at.map(|at| readmission::readmit(&at));
     fields.finish(&[]);
+    let readmit = match readmit {
+        Some(readmit) => Some(readmit?),
+        None => None,
+    };
     Some(Disconnect {
         group: group?,
         share: share?,
         within,
         by: by?,
-        away,
+        away: away.unwrap_or_default(),
+        readmit,
     })
 }
 

@@ -12,6 +12,7 @@ mod measured;
 mod places;
 mod plans;
 mod profiles;
+mod readmission;
 mod retry;
 mod riders;
 mod seen;

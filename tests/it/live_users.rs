@@ -8,3 +8,4 @@ mod journeys;
 mod secrets;
 mod stage;
 mod strangers;
+mod tokens;

@@ -4,6 +4,7 @@ mod broker;
 mod ends;
 mod faults;
 mod lab;
+mod readmitting;
 mod rides;
 mod safety;
 mod verdicts;

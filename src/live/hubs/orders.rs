@@ -5,6 +5,7 @@
 use super::timers::NEVER;
 use crate::agents::Order;
 use crate::event::Offset;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,8 +20,42 @@ pub(super) struct Board {
 #[derive(Debug)]
 struct Ordered {
     order: Order,
+    turns: Turns,
+}
+
+/// When each hub has its turn.
+#[derive(Debug)]
+enum Turns {
     /// By hub; [`NEVER`] for one that is not chosen.
-    at: Vec<Offset>,
+    Each(Vec<Offset>),
+    /// Hubs stand in a row that many orders share; this one is for a part of it, one after the other.
+    InRow {
+        /// By hub: its place in the row.
+        places: Arc<[u32]>,
+        part: Range<u32>,
+        from: Offset,
+        step: Duration,
+    },
+}
+
+impl Turns {
+    /// When it is the turn of hub `index`; [`NEVER`] if it has none.
+    fn of(&self, index: u32) -> Offset {
+        match self {
+            Turns::Each(at) => at.get(index as usize).copied().unwrap_or(NEVER),
+            Turns::InRow {
+                places,
+                part,
+                from,
+                step,
+            } => {
+                let place = places
+                    .get(index as usize)
+                    .filter(|place| part.contains(place));
+                place.map_or(NEVER, |place| from.after(*step * (place - part.start)))
+            }
+        }
+    }
 }
 
 /// All hubs stop, one after the other: hub i at `from` + i × `step`.
@@ -43,7 +78,25 @@ impl Board {
         for (index, after) in turns {
             at[index as usize] = now.after(after);
         }
-        self.waves.push(Arc::new(Ordered { order, at }));
+        let turns = Turns::Each(at);
+        self.waves.push(Arc::new(Ordered { order, turns }));
+    }
+
+    /// Orders the hubs at these places of a row to do this, one after the other: the first at `from`, each a `step` later.
+    pub(super) fn order_in_row(
+        &mut self,
+        order: Order,
+        places: Arc<[u32]>,
+        part: Range<u32>,
+        (from, step): (Offset, Duration),
+    ) {
+        let turns = Turns::InRow {
+            places,
+            part,
+            from,
+            step,
+        };
+        self.waves.push(Arc::new(Ordered { order, turns }));
     }
 
     /// Orders all hubs to stop, spread evenly over `within` from `now` on. The first such order counts.
@@ -64,7 +117,7 @@ impl Board {
             .stop
             .map(|stop| (stop.from.after(stop.step * index), Order::Stop));
         while let Some(wave) = self.waves.get(*read as usize) {
-            let at = wave.at[index as usize];
+            let at = wave.turns.of(index);
             if at != NEVER {
                 return match stop {
                     Some((stop_at, order)) if stop_at <= at => Some((stop_at, order)),

@@ -20,6 +20,21 @@ impl Judge<'_> {
             .find_map(|(holds, text)| holds.then_some(text))
     }
 
+    /// By trigger: the first line that asks to pause its readmission now, with what was measured.
+    #[must_use]
+    pub fn pauses(&self) -> Vec<Option<String>> {
+        let plan = self.collector.plan();
+        let mut reasons = vec![None; plan.triggers.len()];
+        for (row, pause) in plan.pause_while.iter().enumerate() {
+            if let Some((true, text)) = self.holds_now(List::PauseWhile, row, &pause.line)
+                && let Some(reason) = reasons.get_mut(pause.trigger)
+            {
+                reason.get_or_insert(text);
+            }
+        }
+        reasons
+    }
+
     /// The lines of `steady` that do not hold now, with what was measured; a line without data does not hold.
     #[must_use]
     pub fn unsteady(&self) -> Vec<String> {
@@ -99,7 +114,8 @@ impl Judge<'_> {
                 return Some((false, text(found.low)));
             }
         }
-        let enough = seconds * 2 >= length && (gauge || samples >= FEWEST_SAMPLES);
+        let says_enough = gauge || is_counted(&line.subject) || samples >= FEWEST_SAMPLES;
+        let enough = seconds * 2 >= length && says_enough;
         last.filter(|_| enough).map(|value| (true, text(value)))
     }
 
@@ -137,7 +153,7 @@ impl Judge<'_> {
                 format!("`{}`: {}", line.text, figures::time(value)),
             ))
         });
-        answers.max_by_key(|(holds, _)| *holds == (list == List::StopIf))
+        answers.max_by_key(|(holds, _)| *holds == (list != List::Steady))
     }
 
     /// Seconds at the end of which nothing is decided yet: a command may be in time until its `in_time` has passed.

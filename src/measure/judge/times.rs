@@ -18,14 +18,26 @@ pub(super) enum List {
     Expect,
     StopIf,
     Steady,
+    PauseWhile,
 }
 
 impl List {
-    pub(super) fn lines(self, plan: &Plan) -> &[Expectation] {
+    fn lines(self, plan: &Plan) -> Vec<&Expectation> {
         match self {
-            List::Expect => &plan.expect,
-            List::StopIf => &plan.stop_if,
-            List::Steady => &plan.steady,
+            List::Expect => plan.expect.iter().collect(),
+            List::StopIf => plan.stop_if.iter().collect(),
+            List::Steady => plan.steady.iter().collect(),
+            List::PauseWhile => plan.pause_while.iter().map(|pause| &pause.line).collect(),
+        }
+    }
+
+    /// The line in row `row`, which the list has.
+    fn line(self, plan: &Plan, row: usize) -> &Expectation {
+        match self {
+            List::Expect => &plan.expect[row],
+            List::StopIf => &plan.stop_if[row],
+            List::Steady => &plan.steady[row],
+            List::PauseWhile => &plan.pause_while[row].line,
         }
     }
 }
@@ -67,8 +79,8 @@ pub(super) struct TimeRow {
 impl TimeLines {
     pub(in crate::measure) fn new(plan: &Plan, marks: &Marks) -> TimeLines {
         let mut rows = Vec::new();
-        for list in [List::Expect, List::StopIf, List::Steady] {
-            for (line, described) in list.lines(plan).iter().enumerate() {
+        for list in [List::Expect, List::StopIf, List::Steady, List::PauseWhile] {
+            for (line, described) in list.lines(plan).into_iter().enumerate() {
                 let Subject::Time { operations, .. } = &described.subject else {
                     continue;
                 };
@@ -94,7 +106,7 @@ impl TimeLines {
     /// Takes in the next closed second.
     pub(in crate::measure) fn second(&mut self, plan: &Plan, marks: &Marks, second: &Second) {
         for row in &mut self.rows {
-            let line = &row.list.lines(plan)[row.line];
+            let line = row.list.line(plan, row.line);
             let quiet = scope::quiet(row.mark, marks, plan.baseline);
             if quiet.is_some_and(|(from, to)| (from..to).contains(&second.index)) {
                 row.add_quiet(second);
@@ -109,7 +121,7 @@ impl TimeLines {
     pub(in crate::measure) fn finish(&mut self, plan: &Plan, marks: &Marks, carried: &Second) {
         let last = marks.load_end.and_then(|end| end.second().checked_sub(1));
         for row in self.rows.iter_mut().filter(|row| row.list == List::Expect) {
-            let line = &row.list.lines(plan)[row.line];
+            let line = row.list.line(plan, row.line);
             if last.is_some_and(|last| scope::covers(line, row.mark, marks, last)) {
                 let times = row.times(carried);
                 row.whole.add(&times);
@@ -143,7 +155,7 @@ impl TimeRow {
         };
         let mode = match (list, scope::mode(described)) {
             (List::Expect, mode) | (_, mode @ Mode::For(_)) => mode,
-            (List::StopIf | List::Steady, _) => Mode::Every(GUARD_SECONDS),
+            (List::StopIf | List::Steady | List::PauseWhile, _) => Mode::Every(GUARD_SECONDS),
         };
         Some(TimeRow {
             list,

@@ -303,14 +303,18 @@ impl Judge<'_> {
                     .sum();
                 (seconds > 0).then(|| Found::exactly(lost / by, seconds))
             }
-            HubState::Refused => {
+            HubState::Refused | HubState::Throttled => {
                 let connects = connects_of(plan, groups);
+                let count = |row: &OperationPoint| match of {
+                    HubState::Throttled => row.throttled,
+                    _ => row.refused,
+                };
                 let refused: u64 = self
                     .points(part)
                     .flat_map(|(_, point)| {
                         connects.iter().filter_map(|row| point.operations.get(*row))
                     })
-                    .map(|row| u64::from(row.refused))
+                    .map(|row| u64::from(count(row)))
                     .sum();
                 let seconds = part.length();
                 (seconds > 0).then(|| Found::exactly(refused as f64 / by, seconds))

@@ -3,15 +3,18 @@
 //! `rushhour check` prints it; the checks of `spec` refuse what does not fit. Pure: what the machine has to offer is compared by
 //! whoever knows the machine.
 
+mod connects;
 mod docks;
 mod journeys;
 mod print;
+mod tokens;
+
+pub use connects::peak_connects_per_second;
 
 use super::Plan;
 use super::fault::{FaultKind, TriggerKind};
 use super::fleet::HubGroup;
 use super::target::{CommandSend, Journey};
-use super::wave::{OldSessions, Renew};
 use crate::arrivals::{Schedule, Spread};
 use crate::retry::Retry;
 use std::time::Duration;
@@ -261,42 +264,6 @@ pub fn rooms(plan: &Plan) -> Vec<MarkRoom> {
     rooms
 }
 
-/// Connects per second at worst: while the groups come up, or while those come back that the timeline drops.
-#[must_use]
-pub fn peak_connects_per_second(plan: &Plan) -> f64 {
-    let over = |count: f64, time: Duration| count / time.as_secs_f64().max(1.0);
-    let coming_up: f64 = plan
-        .hubs
-        .iter()
-        .map(|group| over(f64::from(group.count), group.connect_over))
-        .fold(0.0, |sum, rate| sum + rate);
-    let coming_back = plan
-        .triggers
-        .iter()
-        .filter_map(|trigger| match trigger.kind {
-            TriggerKind::Disconnect(drop) => {
-                let group = plan.hubs.get(drop.group)?;
-                Some(over(
-                    f64::from(group.count) * drop.share,
-                    drop.within.max(group.reconnect.first),
-                ))
-            }
-            TriggerKind::Renew(Renew {
-                wave,
-                sessions: OldSessions::End(_),
-            }) => {
-                let group = plan.hubs.get(wave.group)?;
-                Some(over(f64::from(group.count) * wave.share, wave.within))
-            }
-            TriggerKind::Renew(_)
-            | TriggerKind::Reauthenticate(_)
-            | TriggerKind::Operate { .. }
-            | TriggerKind::Offline(_)
-            | TriggerKind::Shed(_) => None,
-        });
-    coming_back.fold(coming_up, f64::max)
-}
-
 /// Requests per second at worst, without retries: every rider of the peak sends each step, and every dock refreshes its status. What
 /// docks send for riders is not among them: its rate is that of the rides' ends.
 #[must_use]
@@ -442,6 +409,7 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
     }
     let few = plan.riders.iter();
     warnings.extend(few.filter_map(|group| journeys::too_few_accounts(plan, group)));
+    warnings.extend(connects::warnings(plan));
     if plan.expect.is_empty() {
         warnings.push(
             "nothing is expected, so the run can't fail; add `expect:` to the profile".to_owned(),

@@ -3,6 +3,7 @@
 use super::{Arriving, MarkRoom, Outlook, Phase, undo_of};
 use crate::plan::HubGroup;
 use crate::plan::fault::{Disconnect, FaultKind, How, TriggerKind};
+use crate::plan::happening::readmit_text;
 use crate::plan::quantity::{count, duration, moment, rate};
 use crate::plan::target::{Find, LabTls};
 use crate::plan::wave::{Jitter, OldSessions, Renew, Wave};
@@ -16,6 +17,7 @@ impl Display for Outlook<'_> {
         self.agents(out)?;
         self.arrivals(out)?;
         self.needs(out)?;
+        self.tokens(out)?;
         self.marks(out)?;
         self.expectations(out)?;
         writeln!(out, "\nHosts that will be contacted")?;
@@ -86,13 +88,18 @@ impl Outlook<'_> {
         let plan = self.plan;
         writeln!(out, "\nAgents")?;
         for group in &plan.hubs {
-            let device = &plan.target.devices[group.device].name;
+            let device = &plan.target.devices[group.device];
+            let throttle = device
+                .throttle
+                .map(|limit| format!(", of which the target takes {} connects", rate(limit)));
+            let device = &device.name;
             writeln!(
                 out,
-                "  {:<14} {} hubs ({device}), up within {}",
+                "  {:<14} {} hubs ({device}), up within {}{}",
                 group.name,
                 count(u64::from(group.count)),
-                duration(group.connect_over)
+                duration(group.connect_over),
+                throttle.unwrap_or_default()
             )?;
             writeln!(
                 out,
@@ -295,9 +302,10 @@ impl Outlook<'_> {
             format!(", away for {}", duration(drop.away))
         };
         format!(
-            "{} hubs of {} dropped {within} by {how}{away}",
+            "{} hubs of {} dropped {within} by {how}{away}{}",
             count(hubs),
-            group.name
+            group.name,
+            drop.readmit.as_ref().map(readmit_text).unwrap_or_default()
         )
     }
 

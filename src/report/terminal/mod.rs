@@ -193,6 +193,9 @@ fn marks(report: &Report, page: &mut Page) {
         if let Some(problem) = &row.problem {
             page.wrapped("    ✗ ", problem);
         }
+        for line in row.readmission.iter().flat_map(text::readmission) {
+            page.wrapped("    let back: ", &line);
+        }
         for recovery in report
             .recoveries
             .iter()

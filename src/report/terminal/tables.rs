@@ -151,7 +151,7 @@ pub(super) fn hubs(report: &Report, page: &mut Page) {
                 figures::count(row.opened),
                 figures::count(row.accepted),
                 figures::count(row.lost),
-                figures::count(row.refused),
+                text::refused(row),
                 figures::count(row.reconnects),
             ),
         );

@@ -60,6 +60,7 @@ pub fn plan(hubs: u32) -> Plan {
         faults: Vec::new(),
         steady: Vec::new(),
         stop_if: Vec::new(),
+        pause_while: Vec::new(),
         expect: Vec::new(),
         operations: Vec::new(),
     };
@@ -79,6 +80,7 @@ pub fn with_drop(mut plan: Plan, at: Duration, share: f64, away: Duration) -> Pl
             within: Duration::ZERO,
             by: How::Reset,
             away,
+            readmit: None,
         }),
     });
     plan

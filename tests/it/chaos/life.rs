@@ -35,6 +35,7 @@ pub fn plan(target: &Target, faults: Vec<Fault>, triggers: Vec<Trigger>) -> Plan
         faults,
         steady: Vec::new(),
         stop_if: Vec::new(),
+        pause_while: Vec::new(),
         expect: Vec::new(),
         operations: Vec::new(),
     }
@@ -102,6 +103,9 @@ impl Run {
                 MarkPhase::Begin => "begin",
                 MarkPhase::Observed(_) => "observed",
                 MarkPhase::NotObserved(_) => "not observed",
+                MarkPhase::Admitted(_) => "let back",
+                MarkPhase::Paused(_) => "paused",
+                MarkPhase::Resumed => "resumed",
                 MarkPhase::End => "end",
                 MarkPhase::Failed(_) => "failed",
             })

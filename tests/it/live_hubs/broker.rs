@@ -17,6 +17,7 @@ fn half(by: How) -> Disconnect {
         within: Duration::from_millis(200),
         by,
         away: Duration::ZERO,
+        readmit: None,
     }
 }
 

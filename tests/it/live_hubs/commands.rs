@@ -6,6 +6,7 @@ use rushhour::arrivals::{Piece, Schedule, Spread};
 use rushhour::event::{CommandStep, Event, Outcome, PacketKind};
 use rushhour::live::hubs;
 use rushhour::live::issuers::IssuerFleet;
+use rushhour::live::tokens::Tokens;
 use rushhour::net::clock::Clock;
 use rushhour::net::hosts::Hosts;
 use rushhour::plan::target::{CommandSend, CommandSpec};
@@ -88,9 +89,17 @@ async fn every_command_is_delivered_once_and_answered() {
     let fleet = hubs::start(&plan, &hosts, clock, RUN, &sinks)
         .await
         .unwrap();
-    let issuers = IssuerFleet::start(&plan, &hosts, clock, RUN, fleet.seats(), &sinks)
-        .await
-        .unwrap();
+    let issuers = IssuerFleet::start(
+        &plan,
+        &hosts,
+        clock,
+        RUN,
+        fleet.seats(),
+        &sinks,
+        &Tokens::default(),
+    )
+    .await
+    .unwrap();
     assert!(fleet.all_stand(LIMIT).await);
     issuers.begin(clock.now());
     told.until(LIMIT, "100 commands are acknowledged", |told| {

@@ -102,6 +102,7 @@ async fn the_end_tells_what_is_unfinished() {
         within: Duration::from_secs(3600),
         by: How::Close,
         away: Duration::ZERO,
+        readmit: None,
     };
     fleet.order(&TriggerKind::Disconnect(disconnect), 1);
     assert_eq!(

@@ -10,6 +10,7 @@ use rushhour::arrivals::{Piece, Schedule, Spread};
 use rushhour::event::{CommandId, CommandStep, Event, Outcome};
 use rushhour::live::issuers::{IssuerError, IssuerFleet};
 use rushhour::live::seats::Seats;
+use rushhour::live::tokens::Tokens;
 use rushhour::net::clock::Clock;
 use rushhour::net::hosts::Hosts;
 use rushhour::plan::fleet::Reconnect;
@@ -88,9 +89,17 @@ async fn run(plan: Plan, told: &Told) {
     let hosts = Arc::new(Hosts::of(&plan.target).unwrap());
     let clock = Clock::start();
     let seats = Arc::new(Seats::of(&plan));
-    let fleet = IssuerFleet::start(&plan, &hosts, clock, "run", &seats, &[told.sink()])
-        .await
-        .unwrap();
+    let fleet = IssuerFleet::start(
+        &plan,
+        &hosts,
+        clock,
+        "run",
+        &seats,
+        &[told.sink()],
+        &Tokens::default(),
+    )
+    .await
+    .unwrap();
     let zero = clock.now();
     fleet.begin(zero);
     tokio::time::sleep_until(clock.instant(zero.after(plan.duration))).await;
@@ -210,7 +219,16 @@ async fn commands_for_a_broker_that_is_not_there_are_refused_before_the_load() {
     let hosts = Arc::new(Hosts::of(&plan.target).unwrap());
     let sinks = [Told::default().sink()];
     let seats = Arc::new(Seats::of(&plan));
-    let started = IssuerFleet::start(&plan, &hosts, Clock::start(), "run", &seats, &sinks).await;
+    let started = IssuerFleet::start(
+        &plan,
+        &hosts,
+        Clock::start(),
+        "run",
+        &seats,
+        &sinks,
+        &Tokens::default(),
+    )
+    .await;
     let Err(error) = started else {
         panic!("nobody listens there")
     };

@@ -2,6 +2,7 @@
 
 use rushhour::arrivals::{Piece, Schedule, Spread};
 use rushhour::event::{Event, Offset, OperationId, Outcome, Sink};
+use rushhour::live::tokens::Tokens;
 use rushhour::live::users::UserFleet;
 use rushhour::net::clock::Clock;
 use rushhour::net::hosts::Hosts;
@@ -86,6 +87,7 @@ pub fn plan(steps: Vec<Step>, per_second: f64, lasts: Duration) -> Plan {
         faults: Vec::new(),
         steady: Vec::new(),
         stop_if: Vec::new(),
+        pause_while: Vec::new(),
         expect: Vec::new(),
         operations,
     }
@@ -219,6 +221,7 @@ pub async fn begin(plan: &Arc<Plan>, told: &Told) -> (UserFleet, Clock, Offset) 
         "run",
         &[told.sink()],
         &rushhour::live::docks::Inboxes::default(),
+        &Tokens::default(),
     )
     .await
     .expect("the riders can start");

@@ -62,6 +62,7 @@ pub fn plan() -> Plan {
         faults: Vec::new(),
         steady: Vec::new(),
         stop_if: Vec::new(),
+        pause_while: Vec::new(),
         expect: Vec::new(),
         operations: vec![
             operation("connect", "homes", OperationKind::Connect { hubs: 0 }),
@@ -165,6 +166,7 @@ pub fn drop_at(name: &str, at_s: u64) -> Trigger {
             within: Duration::from_secs(2),
             by: How::Reset,
             away: Duration::ZERO,
+            readmit: None,
         }),
     }
 }
