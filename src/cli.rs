@@ -10,7 +10,9 @@ use crate::lab::{self, LabArguments, PartArguments};
 use crate::run::ending::Ending;
 use crate::run::interrupt::Interrupt;
 use crate::run::{self, RunArguments};
+use crate::spec::schema::{FileKind, schema};
 use clap::{Parser, Subcommand};
+use std::io::Write;
 
 /// Load generation and chaos testing for fleets of connected devices and the people who use them.
 #[derive(Debug, Parser)]
@@ -35,6 +37,12 @@ enum Command {
     LabPart(PartArguments),
     /// Carry links, so that faults can be put on them.
     Proxy(ProxyArguments),
+    /// Print the JSON Schema of a kind of file, for editors that check while you write.
+    Schema {
+        /// Which file.
+        #[arg(value_enum)]
+        kind: FileKind,
+    },
     /// Heal after a run that is killed.
     #[command(hide = true)]
     Watchdog(WatchdogArguments),
@@ -75,6 +83,11 @@ pub fn main() -> u8 {
                 Ending::Refused.code()
             }
         },
+        Command::Schema { kind } => {
+            // A closed pipe has nobody to read it.
+            let _ = std::io::stdout().write_all(schema(kind).as_bytes());
+            Ending::Passed.code()
+        }
         Command::Watchdog(arguments) => healed(watchdog::run(&arguments)).code(),
     }
 }

@@ -1,6 +1,7 @@
 //! A map with known keys: what is missing, what is too much, what can't stand side by side.
 
 use super::reader::At;
+use super::shape::{Keys, Shape};
 use super::tree::Entry;
 use super::words;
 
@@ -11,6 +12,8 @@ pub(super) struct Fields<'a> {
     known: Vec<&'static str>,
     /// What is missing, and the remedy; told by `finish`, unless a key of a later version takes its place.
     missing: Vec<(String, String)>,
+    /// Of each of these one must be there.
+    needed: Vec<Vec<&'static str>>,
 }
 
 impl<'a> Fields<'a> {
@@ -21,6 +24,7 @@ impl<'a> Fields<'a> {
             entries,
             known: Vec::new(),
             missing: Vec::new(),
+            needed: Vec::new(),
         }
     }
 
@@ -51,6 +55,7 @@ impl<'a> Fields<'a> {
 
     /// The value of a key that must be there.
     pub fn need(&mut self, key: &'static str) -> Option<At<'a>> {
+        self.needed.push(vec![key]);
         if !self.entries.iter().any(|entry| entry.key == key) {
             self.known.push(key);
             // A key close to it is reported as unknown, with this one as the remedy.
@@ -72,6 +77,7 @@ impl<'a> Fields<'a> {
             .filter(|key| self.entries.iter().any(|entry| entry.key == *key))
             .collect();
         self.known.extend(keys);
+        self.needed.push(keys.to_vec());
         match given.as_slice() {
             [key] => self.get(key).map(|at| (*key, at)),
             [] => {
@@ -110,6 +116,10 @@ impl<'a> Fields<'a> {
                 known.push(key);
             }
         });
+        self.at.expect(Shape::Keys(Keys {
+            known: self.known.iter().copied().collect(),
+            needed: self.needed.iter().cloned().collect(),
+        }));
         let mut is_of_later = false;
         for entry in self
             .entries

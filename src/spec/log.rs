@@ -1,6 +1,7 @@
 //! Collects what is wrong while files are read, so that all of it is shown at once.
 
 use super::problem::{Problem, Problems, Spot};
+use super::shape::Shapes;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,7 @@ pub(super) struct Place {
 pub(super) struct Log {
     files: RefCell<Vec<Source>>,
     found: RefCell<Vec<(Place, Problem)>>,
+    pub shapes: Shapes,
 }
 
 #[derive(Debug)]

@@ -28,6 +28,8 @@ mod resolve;
 #[cfg(test)]
 mod round_trip;
 mod schedule;
+pub mod schema;
+mod shape;
 mod steps;
 mod subject;
 mod subject_returns;

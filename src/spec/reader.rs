@@ -5,6 +5,7 @@
 
 use super::fields::Fields;
 use super::log::{Log, Place};
+use super::shape::Shape;
 use super::tree::{Content, Entry, Node, Scalar, join};
 use super::units::{self, Wrong};
 use super::words;
@@ -21,6 +22,8 @@ pub(super) struct At<'a> {
     pub key_place: Option<Place>,
     /// The path inside the file.
     pub path: String,
+    /// The same without names that users choose; see [`super::shape::Shapes`].
+    kind: String,
     log: &'a Log,
 }
 
@@ -31,8 +34,16 @@ impl<'a> At<'a> {
             node,
             key_place: None,
             path: String::new(),
+            kind: String::new(),
             log,
         }
+    }
+
+    /// Notes what is expected here.
+    pub fn expect(&self, shape: Shape) {
+        self.log
+            .shapes
+            .note(self.node.place.file, &self.kind, shape);
     }
 
     pub fn log(&self) -> &'a Log {
@@ -114,6 +125,7 @@ impl<'a> At<'a> {
 
     /// A plain text: what some reader of YAML takes for something else must be quoted.
     pub fn text(&self) -> Option<&'a str> {
+        self.expect(Shape::Text);
         let scalar = self.scalar("a text")?;
         if scalar.plain
             && let Some(other) = words::other_reading(&scalar.text, &scalar.value)
@@ -137,6 +149,7 @@ impl<'a> At<'a> {
     }
 
     pub fn duration(&self) -> Option<Duration> {
+        self.expect(Shape::Duration);
         self.unit(units::duration(self.raw("a duration such as `5s`")?))
     }
 
@@ -154,31 +167,37 @@ impl<'a> At<'a> {
     }
 
     pub fn rate(&self) -> Option<f64> {
+        self.expect(Shape::Rate);
         self.unit(units::rate(self.raw("a rate such as `20/s`")?))
     }
 
     /// Bytes.
     pub fn size(&self) -> Option<u64> {
+        self.expect(Shape::Size);
         self.unit(units::size(self.raw("a size such as `10kB`")?))
     }
 
     /// Bytes per second.
     pub fn byte_rate(&self) -> Option<u64> {
+        self.expect(Shape::ByteRate);
         self.unit(units::byte_rate(
             self.raw("a rate of bytes such as `100kB/s`")?,
         ))
     }
 
     pub fn share(&self) -> Option<f64> {
+        self.expect(Shape::Share);
         self.unit(units::share(self.raw("a share such as `38%`")?))
     }
 
     pub fn number(&self) -> Option<f64> {
+        self.expect(Shape::Number);
         self.unit(units::plain_number(self.raw("a number such as `1.5`")?))
     }
 
     /// A whole number within a range.
     pub fn count(&self, range: RangeInclusive<u64>) -> Option<u64> {
+        self.expect(Shape::Count(*range.start(), *range.end()));
         let scalar = self.scalar("a whole number such as `400`")?;
         if !scalar.plain {
             self.wrong(
@@ -206,6 +225,7 @@ impl<'a> At<'a> {
     }
 
     pub fn truth(&self) -> Option<bool> {
+        self.expect(Shape::Truth);
         let scalar = self.scalar("`true` or `false`")?;
         match &scalar.value {
             Value::Bool(truth) if scalar.plain => Some(*truth),
@@ -221,6 +241,7 @@ impl<'a> At<'a> {
 
     /// One of a closed list of words.
     pub fn word<T: Copy>(&self, words: &[(&'static str, T)]) -> Option<T> {
+        self.expect(Shape::Words(words.iter().map(|(word, _)| *word).collect()));
         let all = words::listed(words.iter().map(|(word, _)| *word));
         let text = self.raw(&all)?;
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
@@ -272,6 +293,7 @@ impl<'a> At<'a> {
 
     /// Any JSON value whose texts are templates.
     pub fn json(&self, known: &super::words::Placeholders<'_>) -> Option<JsonTemplate> {
+        self.expect(Shape::Json);
         match &self.node.content {
             Content::Scalar(scalar) => match &scalar.value {
                 Value::String(text) if text.is_empty() => {
@@ -332,6 +354,7 @@ impl<'a> At<'a> {
             node,
             key_place: None,
             path: format!("{}[{row}]", self.path),
+            kind: format!("{}/[]", self.kind),
             log: self.log,
         }
     }
@@ -343,12 +366,22 @@ impl<'a> At<'a> {
             node: &entry.node,
             key_place: Some(entry.key_place),
             path,
+            kind: format!("{}/{}", self.kind, entry.key),
             log: self.log,
+        }
+    }
+
+    /// The same where the key is a name.
+    fn named_below(&self, entry: &'a Entry) -> At<'a> {
+        At {
+            kind: format!("{}/*", self.kind),
+            ..self.below(entry)
         }
     }
 
     /// The items of a list of at least one.
     pub fn items(&self) -> Option<Vec<At<'a>>> {
+        self.expect(Shape::List);
         match &self.node.content {
             Content::List(items) if !items.is_empty() => Some(
                 items
@@ -376,11 +409,12 @@ impl<'a> At<'a> {
 
     /// The entries of a map of at least one, in the order of the file.
     pub fn entries(&self) -> Option<Vec<(&'a str, At<'a>)>> {
+        self.expect(Shape::Names);
         match &self.node.content {
             Content::Map(entries) if !entries.is_empty() => Some(
                 entries
                     .iter()
-                    .map(|entry| (entry.key.as_str(), self.below(entry)))
+                    .map(|entry| (entry.key.as_str(), self.named_below(entry)))
                     .collect(),
             ),
             Content::Map(_) => {
@@ -415,6 +449,7 @@ impl<'a> At<'a> {
 
     /// A value that is passed on as it is written.
     pub fn setting(&self) -> Option<&'a str> {
+        self.expect(Shape::Scalar);
         self.raw("a text, a number, true or false")
     }
 
@@ -445,6 +480,7 @@ impl<'a> At<'a> {
 
     /// A word that stands alone, such as `immediate` in place of `immediate: {}`.
     pub fn lone_word(&self) -> Option<&'a str> {
+        self.expect(Shape::Scalar);
         match &self.node.content {
             Content::Scalar(scalar) if !scalar.value.is_null() => Some(&scalar.text),
             _ => None,
