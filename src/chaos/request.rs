@@ -32,6 +32,9 @@ pub struct StoredRequest {
     pub secrets: BTreeMap<String, SecretSource>,
     /// The target's `never`.
     pub never: Vec<String>,
+    /// The target's `trust`.
+    #[serde(default)]
+    pub trust: Option<String>,
 }
 
 /// Why a stored request came to nothing.
@@ -72,6 +75,7 @@ impl StoredRequest {
             ok: request.answer.ok.clone(),
             secrets: BTreeMap::new(),
             never: target.never.clone(),
+            trust: target.trust.as_ref().map(ToString::to_string),
         };
         let mut named = Vec::new();
         stored
@@ -96,6 +100,7 @@ impl StoredRequest {
         };
         let target = Target {
             never: self.never.clone(),
+            trust: self.trust.as_deref().map(Template::parse).transpose()?,
             operations: vec![operation],
             ..Target::default()
         };

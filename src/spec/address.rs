@@ -1,4 +1,4 @@
-//! Addresses in target files: a host that is known before the run, a port, and no TLS in this version.
+//! Addresses in target files: a host that is known before the run, and a port.
 
 use super::reader::At;
 use super::words::Placeholders;
@@ -15,34 +15,46 @@ fn imagined(template: &Template) -> String {
     resolved.to_string().replace("<<", "<")
 }
 
-/// `mqtt://host:port`
+/// `mqtt://host:port`, or with `mqtts`, `ws` or `wss`; only the latter two have a path.
 pub(super) fn check_mqtt(at: &At<'_>, template: &Template) {
-    let example = "write `mqtt://host:1883`";
+    let example = "write `mqtt://host:1883`, `mqtts://host:8883`, `ws://host:8083/mqtt` or `wss://host:8084/mqtt`";
+    let written = template.to_string();
     let text = imagined(template);
-    match Url::parse(&text) {
-        Ok(url) if url.scheme() == "mqtt" => {
-            if url.host_str().is_none_or(str::is_empty) {
-                at.wrong("the host is missing", example);
-            } else if url.port().is_none() {
-                at.wrong("the port is missing", example);
-            } else if !matches!(url.path(), "" | "/")
-                || url.query().is_some()
-                || !url.username().is_empty()
-            {
-                at.wrong(
-                    "more than host and port",
-                    "write `mqtt://host:1883`; `username:` and `password:` are keys of the device",
-                );
-            }
+    let scheme = written.split_once("://").map_or("", |(scheme, _)| scheme);
+    let url = match Url::parse(&text) {
+        Ok(url) if ["mqtt", "mqtts", "ws", "wss"].contains(&scheme) => url,
+        Ok(_) if matches!(scheme, "ssl" | "tls" | "tcp") => {
+            at.wrong(format!("`{scheme}` is not the scheme of a broker"), example);
+            return;
         }
-        Ok(url) if matches!(url.scheme(), "mqtts" | "ws" | "wss" | "ssl" | "tls") => {
-            at.wrong(
-                format!("`{}` is not supported in this version", url.scheme()),
-                example,
-            );
+        _ => {
+            at.wrong("not the address of an MQTT broker", example);
+            return;
         }
-        _ => at.wrong("not the address of an MQTT broker", example),
+    };
+    let has_path = !matches!(url.path(), "" | "/") || url.query().is_some();
+    if url.host_str().is_none_or(str::is_empty) {
+        at.wrong("the host is missing", example);
+    } else if !has_port(&text) {
+        at.wrong("the port is missing", example);
+    } else if has_path && scheme.starts_with("mqtt") || !url.username().is_empty() {
+        at.wrong(
+            "more than host and port",
+            format!(
+                "write `{scheme}://host:port`; `username:` and `password:` are keys of the device"
+            ),
+        );
     }
+}
+
+/// Whether the text names a port; a URL leaves out the one that is implied.
+fn has_port(text: &str) -> bool {
+    let host = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let host = host.split(['/', '?', '#']).next().unwrap_or(host);
+    let after = host.rsplit_once(']').map_or(host, |(_, after)| after);
+    after
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok())
 }
 
 /// `host:port`, without a scheme.
@@ -94,10 +106,11 @@ pub(super) fn check_http(at: &At<'_>, whole: &Template, host: &Placeholders<'_>)
         at.wrong(format!("<{name}> stands in the host"), help);
         return;
     }
-    let example = "write `http://host:port/path`";
+    let example = "write `https://host/path` or `http://host:port/path`";
     match Url::parse(&imagined(whole)) {
         Ok(url)
-            if url.scheme() == "http" && url.host_str().is_some_and(|host| !host.is_empty()) =>
+            if matches!(url.scheme(), "http" | "https")
+                && url.host_str().is_some_and(|host| !host.is_empty()) =>
         {
             if !url.username().is_empty() || url.password().is_some() {
                 at.wrong(
@@ -105,9 +118,6 @@ pub(super) fn check_http(at: &At<'_>, whole: &Template, host: &Placeholders<'_>)
                     "use `headers:` or `bearer:` with a `<secret.…>`",
                 );
             }
-        }
-        Ok(url) if url.scheme() == "https" => {
-            at.wrong("`https` is not supported in this version", example);
         }
         _ => at.wrong("not an HTTP address", example),
     }

@@ -3,22 +3,37 @@
 use super::address;
 use super::fields::Fields;
 use super::find;
+use super::identities;
 use super::reader::At;
 use super::target::Names;
+use super::tls;
 use super::witness;
+use super::words::Placeholders;
+use crate::plan::identity::IdentitySet;
 use crate::plan::json_path::JsonPath;
 use crate::plan::session::Session;
 use crate::plan::target::{AnswerTopic, CommandTopic, Device, Find, Topic};
 use crate::plan::template::{JsonTemplate, Template};
-use crate::plan::tls::DeviceTls;
+use std::path::Path;
 
 pub(super) const QOS: u32 = 1;
 
 /// One entry of `devices:`.
-pub(super) fn device(name: &str, at: &At<'_>, names: &Names) -> Option<Device> {
-    let serial = names.placeholders(&["serial"]);
+pub(super) fn device(
+    name: &str,
+    at: &At<'_>,
+    names: &Names,
+    file: &Path,
+    identities: &[IdentitySet],
+) -> Option<Device> {
     let mut fields = at.fields()?;
     check_version(&mut fields);
+    let identity = fields
+        .get("identity")
+        .and_then(|at| identities::row(&at, names));
+    let mut who = names.columns_of(identity);
+    who.push("serial");
+    let serial = names.placeholders(&who);
     let shards = fields
         .need("shards")
         .map(|at| shards(&at, names))
@@ -34,23 +49,18 @@ pub(super) fn device(name: &str, at: &At<'_>, names: &Names) -> Option<Device> {
         );
         Some(template)
     });
-    let username = fields.get("username").and_then(|at| at.template(&serial));
-    let password = fields.get("password").and_then(|at| at.template(&serial));
-    if password.is_some() && username.is_none() && !fields.has("username") {
-        fields.at().find(&["password"]).wrong_key(
-            "a password without a username",
-            "add `username: …`; MQTT 3.1.1 wants both",
-        );
-    }
-    let session = fields
-        .get("session")
-        .and_then(|at| session(&at))
-        .unwrap_or_default();
-    let telemetry = fields.get("telemetry").and_then(|at| topic(&at, names));
+    let (username, password) = login(&mut fields, &serial);
+    let session = fields.get("session").and_then(|at| session(&at));
+    let session = session.unwrap_or_default();
+    let telemetry = fields
+        .get("telemetry")
+        .and_then(|at| topic(&at, names, &who));
     let command = fields
         .get("command")
-        .and_then(|at| command_topic(&at, names));
-    let answer = fields.get("answer").and_then(|at| answer_topic(&at, names));
+        .and_then(|at| command_topic(&at, names, &who));
+    let answer = fields
+        .get("answer")
+        .and_then(|at| answer_topic(&at, names, &who));
     if answer.is_some() && !fields.has("command") {
         fields.at().find(&["answer"]).wrong_key(
             "an answer without a command",
@@ -62,8 +72,12 @@ pub(super) fn device(name: &str, at: &At<'_>, names: &Names) -> Option<Device> {
         .get("live_sessions")
         .and_then(|at| witness::live_sessions(&at, names));
     let throttle = fields.get("throttle").and_then(|at| throttle(&at));
-    fields.finish(&["identity", "tls", "protobuf"]);
-    Some(Device {
+    let tls = fields
+        .get("tls")
+        .and_then(|at| tls::tls(&at, names, file, &who))
+        .unwrap_or_default();
+    fields.finish(&["protobuf"]);
+    let mut device = Device {
         name: name.to_owned(),
         throttle,
         ghost,
@@ -77,10 +91,12 @@ pub(super) fn device(name: &str, at: &At<'_>, names: &Names) -> Option<Device> {
         telemetry,
         command,
         answer,
-        identity: None,
-        tls: DeviceTls::default(),
+        identity,
+        tls,
         ..Device::default()
-    })
+    };
+    tls::settle(&mut device, at, identities);
+    Some(device)
 }
 
 fn check_version(fields: &mut Fields<'_>) {
@@ -97,6 +113,21 @@ fn check_version(fields: &mut Fields<'_>) {
             ),
         }
     }
+}
+
+fn login(
+    fields: &mut Fields<'_>,
+    known: &Placeholders<'_>,
+) -> (Option<Template>, Option<Template>) {
+    let username = fields.get("username").and_then(|at| at.template(known));
+    let password = fields.get("password").and_then(|at| at.template(known));
+    if password.is_some() && username.is_none() && !fields.has("username") {
+        fields.at().find(&["password"]).wrong_key(
+            "a password without a username",
+            "add `username: …`; MQTT 3.1.1 wants both",
+        );
+    }
+    (username, password)
 }
 
 fn serial_template() -> Template {
@@ -120,7 +151,8 @@ fn throttle(at: &At<'_>) -> Option<f64> {
 
 /// A text that must differ from hub to hub.
 fn tells_hubs_apart(at: &At<'_>, template: &Template, why: &str) {
-    if !template.names().any(|name| name == "serial") {
+    // A column of the identities tells them apart as well.
+    if !template.names().any(|name| !name.contains('.')) {
         at.wrong(
             format!("the same for every hub: {why}"),
             "put `<serial>` into it",
@@ -170,20 +202,20 @@ pub(super) fn topic_text(at: &At<'_>, names: &Names, agent: &[&str]) -> Option<T
     Some(template)
 }
 
-fn topic(at: &At<'_>, names: &Names) -> Option<Topic> {
+fn topic(at: &At<'_>, names: &Names, who: &[&str]) -> Option<Topic> {
     let mut fields = at.fields()?;
     let topic = fields
         .need("topic")
-        .and_then(|at| topic_text(&at, names, &["serial"]));
+        .and_then(|at| topic_text(&at, names, who));
     let qos = qos(&mut fields);
     fields.finish(&[]);
     Some(Topic { topic: topic?, qos })
 }
 
-fn command_topic(at: &At<'_>, names: &Names) -> Option<CommandTopic> {
+fn command_topic(at: &At<'_>, names: &Names, who: &[&str]) -> Option<CommandTopic> {
     let mut fields = at.fields()?;
     let topic = fields.need("topic").and_then(|at| {
-        let topic = topic_text(&at, names, &["serial"])?;
+        let topic = topic_text(&at, names, who)?;
         tells_hubs_apart(&at, &topic, "each would take the commands of all");
         Some(topic)
     });
@@ -219,8 +251,8 @@ pub(super) fn json_path(at: &At<'_>) -> Option<JsonPath> {
     }
 }
 
-fn answer_topic(at: &At<'_>, names: &Names) -> Option<AnswerTopic> {
-    let known = ["serial", "command"];
+fn answer_topic(at: &At<'_>, names: &Names, who: &[&str]) -> Option<AnswerTopic> {
+    let known = [who, &["command"]].concat();
     let mut fields = at.fields()?;
     let topic = fields
         .need("topic")

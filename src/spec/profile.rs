@@ -3,6 +3,7 @@
 use super::dock;
 use super::fields::Fields;
 use super::fleet::{self, Around};
+use super::identities;
 use super::reader::At;
 use super::readmission;
 use super::target::Names;
@@ -55,10 +56,11 @@ pub(super) fn read<'a>(
         file,
         hub_groups: &hub_groups,
     };
-    let hubs = each(hubs, |name, at| fleet::hubs(name, at, &around));
-    let riders = each(riders, |name, at| fleet::riders(name, at, &around));
+    let mut hubs = each(hubs, |name, at| fleet::hubs(name, at, &around));
+    let mut riders = each(riders, |name, at| fleet::riders(name, at, &around));
     let issuers = each(issuers, |name, at| fleet::issuers(name, at, &around, &hubs));
     let docks = each(docks, |name, at| dock::docks(name, at, &around));
+    identities::assign(&mut hubs, &mut riders, &issuers, &plan.target, root);
     let stage = Stage {
         target: &plan.target,
         names: &names,

@@ -2,6 +2,7 @@
 
 use super::address;
 use super::fields::Fields;
+use super::identities;
 use super::journey::{RequestContext, Use, request, row_of};
 use super::reader::At;
 use super::target::Names;
@@ -38,8 +39,13 @@ pub(super) fn journey(name: &str, at: &At<'_>, names: &Names) -> Option<Journey>
         names,
         base: base.as_ref(),
     };
+    let identity = fields
+        .get("identity")
+        .and_then(|at| identities::row(&at, names));
+    let mut who = names.columns_of(identity);
+    who.extend(["rider", "intent"]);
     let mut known = Known {
-        placeholders: names.carried(&["rider", "intent"]),
+        placeholders: names.carried(&who),
         lists: Vec::new(),
     };
     let place = fields
@@ -58,10 +64,10 @@ pub(super) fn journey(name: &str, at: &At<'_>, names: &Names) -> Option<Journey>
     let always = closings(fields.get("always"), &entries, &context, &known);
     check_names(name, at);
     check_asks(at, entries.len(), &steps);
-    fields.finish(&["identity"]);
+    fields.finish(&[]);
     Some(Journey {
         name: name.to_owned(),
-        identity: None,
+        identity,
         place,
         steps,
         always,

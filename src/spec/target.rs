@@ -3,6 +3,7 @@
 use super::device;
 use super::dock;
 use super::fields::Fields;
+use super::identities;
 use super::journey::{self, RequestContext};
 use super::places;
 use super::probes;
@@ -10,20 +11,15 @@ use super::reader::At;
 use super::steps;
 use super::token;
 use super::words::Placeholders;
+use crate::plan::Template;
 use crate::plan::dock::DockDevice;
+use crate::plan::identity::IdentitySet;
 use crate::plan::target::{Ceilings, Device, Environment, LabSpec, LabTls, SecretSource, Target};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Keys of FORMATS that this version does not know yet.
-const LATER: [&str; 6] = [
-    "proof",
-    "version",
-    "trust",
-    "identities",
-    "alerts",
-    "notify",
-];
+const LATER: [&str; 4] = ["proof", "version", "alerts", "notify"];
 const ENVIRONMENTS: [(&str, Environment); 5] = [
     ("lab", Environment::Lab),
     ("test", Environment::Test),
@@ -48,6 +44,9 @@ pub(super) struct Names {
     pub tokens: Vec<String>,
     /// Names after `lab.`
     pub lab: Vec<String>,
+    pub identities: Vec<String>,
+    /// Those of each set of identities.
+    pub columns: Vec<Vec<String>>,
     pub devices: Vec<String>,
     /// The devices that are docks; they are not among the others.
     pub docks: Vec<String>,
@@ -87,6 +86,12 @@ impl Names {
         placeholders
     }
 
+    /// What an agent of this set of identities is known by, besides its `serial`.
+    pub fn columns_of(&self, identity: Option<usize>) -> Vec<&str> {
+        let columns = identity.and_then(|row| self.columns.get(row));
+        columns.into_iter().flatten().map(String::as_str).collect()
+    }
+
     /// The same for a host, where no agent's name may stand.
     pub fn host_placeholders(&self) -> Placeholders<'_> {
         Placeholders {
@@ -116,6 +121,7 @@ pub(super) fn read(
     names.lab = lab.as_ref().map(lab_names).unwrap_or_default();
     check_environment(root, &fields, environment, lab.is_some());
 
+    let (trust, identities) = who(&mut fields, &mut names, file);
     let tokens = section(&mut fields, "tokens", &mut names.tokens);
     let devices = section(&mut fields, "devices", &mut names.devices);
     names.tell_docks_apart(devices.as_ref());
@@ -135,7 +141,7 @@ pub(super) fn read(
         names: &names,
         base: None,
     };
-    let (devices, docks) = devices_of(devices, &names);
+    let (devices, docks) = devices_of(devices, &names, file, &identities);
     let target = Target {
         devices,
         docks,
@@ -153,6 +159,8 @@ pub(super) fn read(
         }),
         components: each(components, |name, at| probes::component(name, at, &names)),
         links: each(links, |name, at| probes::link(name, at, &names)),
+        trust,
+        identities,
         ..head
     };
     fields.finish(&LATER);
@@ -191,13 +199,18 @@ fn head(fields: &mut Fields<'_>, file: &Path) -> (Target, Option<Environment>) {
 }
 
 /// Hubs and docks, each in the order of the file.
-fn devices_of(at: Option<At<'_>>, names: &Names) -> (Vec<Device>, Vec<DockDevice>) {
+fn devices_of(
+    at: Option<At<'_>>,
+    names: &Names,
+    file: &Path,
+    identities: &[IdentitySet],
+) -> (Vec<Device>, Vec<DockDevice>) {
     let (mut devices, mut docks) = (Vec::new(), Vec::new());
     for (name, at) in at.and_then(|at| at.named()).unwrap_or_default() {
         if names.docks.iter().any(|dock| dock == name) {
             docks.extend(dock::device(name, &at, names));
         } else {
-            devices.extend(device::device(name, &at, names));
+            devices.extend(device::device(name, &at, names, file, identities));
         }
     }
     (devices, docks)
@@ -224,6 +237,21 @@ fn kept(journeys: &At<'_>) -> Vec<String> {
         }
     }
     names
+}
+
+/// `trust:` and `identities:`.
+fn who(
+    fields: &mut Fields<'_>,
+    names: &mut Names,
+    file: &Path,
+) -> (Option<Template>, Vec<IdentitySet>) {
+    let trust = fields
+        .get("trust")
+        .and_then(|at| identities::path(&at, names, file, &[]));
+    let at = section(fields, "identities", &mut names.identities);
+    let sets = each(at, |name, at| identities::set(name, at, names, file));
+    names.columns = identities::columns(&sets);
+    (trust, sets)
 }
 
 /// The entries of a map of names, one value for each that could be read.

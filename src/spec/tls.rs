@@ -1,0 +1,123 @@
+//! `tls:` of a device.
+
+use super::fields::Fields;
+use super::identities::path;
+use super::reader::At;
+use super::target::Names;
+use crate::plan::Template;
+use crate::plan::identity::{IdentitySet, IdentitySource};
+use crate::plan::target::Device;
+use crate::plan::tls::{DeviceTls, KeyFiles, Resume, TlsVersion};
+use std::path::Path;
+
+const RESUME: [(&str, Resume); 2] = [("never", Resume::Never), ("own", Resume::Own)];
+const VERSIONS: [(&str, TlsVersion); 2] = [("1.2", TlsVersion::V1_2), ("1.3", TlsVersion::V1_3)];
+
+/// Reads it. `who` are the placeholders of the device's identity.
+pub(super) fn tls(at: &At<'_>, names: &Names, file: &Path, who: &[&str]) -> Option<DeviceTls> {
+    let mut fields = at.fields()?;
+    let files = pair(&mut fields, ("cert", "key"), names, file, who);
+    let next_files = pair(&mut fields, ("next_cert", "next_key"), names, file, who);
+    let server_name = fields
+        .get("server_name")
+        .and_then(|at| at.template(&names.host_placeholders()));
+    let resume = fields.get("resume").and_then(|at| at.word(&RESUME));
+    let versions = fields.get("versions").and_then(|at| at.items());
+    let mut versions: Vec<TlsVersion> = versions
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|at| at.word(&VERSIONS))
+        .collect();
+    versions.sort_unstable();
+    versions.dedup();
+    let alpn = fields.get("alpn").and_then(|at| at.items());
+    let alpn = alpn.unwrap_or_default();
+    let alpn = alpn.iter().filter_map(|at| at.text()).map(str::to_owned);
+    let alpn = alpn.collect();
+    fields.finish(&[]);
+    Some(DeviceTls {
+        files,
+        next_files,
+        server_name,
+        resume: resume.unwrap_or_default(),
+        versions,
+        alpn,
+    })
+}
+
+/// A certificate and its key, which stand there together or not at all.
+fn pair(
+    fields: &mut Fields<'_>,
+    (cert, key): (&'static str, &'static str),
+    names: &Names,
+    file: &Path,
+    who: &[&str],
+) -> Option<KeyFiles> {
+    let (has_cert, has_key) = (fields.has(cert), fields.has(key));
+    let mut read = |name| fields.get(name).and_then(|at| path(&at, names, file, who));
+    let (read_cert, read_key) = (read(cert), read(key));
+    if has_cert != has_key {
+        let (there, missing) = if has_cert { (cert, key) } else { (key, cert) };
+        fields.at().find(&[there]).wrong_key(
+            format!("`{there}` without `{missing}`"),
+            format!("add `{missing}: …`"),
+        );
+    }
+    Some(KeyFiles {
+        cert: read_cert?,
+        key: read_key?,
+    })
+}
+
+/// What TLS and identity of a device mean together. Columns `cert` and `key` are shown without being asked for.
+pub(super) fn settle(device: &mut Device, at: &At<'_>, sets: &[IdentitySet]) {
+    let set = device.identity.and_then(|row| sets.get(row));
+    if !device.is_secured() {
+        let key = if at.keys().iter().any(|key| key == "tls") {
+            Some("tls")
+        } else {
+            let issued = set.is_some_and(|set| matches!(set.source, IdentitySource::Issue(_)));
+            issued.then_some("identity")
+        };
+        if let Some(key) = key {
+            at.find(&[key]).wrong_key(
+                format!("`{key}` says how TLS is spoken, and no shard of this device speaks it"),
+                "write `mqtts://…` or `wss://…` in `shards:`",
+            );
+        }
+        return;
+    }
+    match set.map(|set| &set.source) {
+        Some(IdentitySource::Issue(_)) => {
+            for key in ["cert", "key", "next_cert", "next_key"] {
+                let given = at.find(&["tls", key]);
+                if given.has_key(key) {
+                    given.wrong_key(
+                        format!("`{key}` beside certificates that are issued"),
+                        "leave it out, or give the device identities with `csv:`",
+                    );
+                }
+            }
+        }
+        Some(IdentitySource::Csv(table)) => {
+            let has = |column: &str| table.columns.iter().any(|known| known == column);
+            let columns = |cert: &str, key: &str| {
+                (has(cert) && has(key)).then(|| KeyFiles {
+                    cert: placeholder(cert),
+                    key: placeholder(key),
+                })
+            };
+            let tls = &mut device.tls;
+            tls.files = tls.files.take().or_else(|| columns("cert", "key"));
+            tls.next_files = tls
+                .next_files
+                .take()
+                .or_else(|| columns("next_cert", "next_key"));
+        }
+        None => {}
+    }
+}
+
+fn placeholder(name: &str) -> Template {
+    Template::parse(&format!("<{name}>")).unwrap_or_default()
+}
