@@ -64,12 +64,8 @@ impl Target {
         }
         for component in &self.components {
             let place = format!("components.{}.port", component.name);
-            all.extend(
-                component
-                    .port
-                    .iter()
-                    .map(|address| (place.clone(), address.to_string())),
-            );
+            let port = component.port.iter();
+            all.extend(port.map(|address| (place.clone(), address.to_string())));
         }
         for link in &self.links {
             all.push((
