@@ -8,7 +8,8 @@ use super::target::Names;
 use crate::plan::target::{Ask, Find};
 
 /// `balancer`, `list`, `{ hash: <serial> }`, `{ ask: { get: …, keep: $.host } }`
-pub(super) fn find(at: &At<'_>, names: &Names) -> Option<Find> {
+/// `who` are the placeholders of the device's hubs.
+pub(super) fn find(at: &At<'_>, names: &Names, who: &[&str]) -> Option<Find> {
     if at.lone_word().is_some() {
         if at.lone_word() == Some("redirect") {
             at.wrong(
@@ -26,9 +27,9 @@ pub(super) fn find(at: &At<'_>, names: &Names) -> Option<Find> {
     let mut fields = at.fields()?;
     let found = fields.one_of(&["hash", "list", "ask"]);
     let found = found.and_then(|(form, at)| match form {
-        "ask" => ask(&at, names),
+        "ask" => ask(&at, names, who),
         form => {
-            let text = at.template(&names.placeholders(&["serial"]))?;
+            let text = at.template(&names.placeholders(who))?;
             Some(match form {
                 "hash" => Find::Hash(text),
                 _ => Find::List(Some(text)),
@@ -39,11 +40,11 @@ pub(super) fn find(at: &At<'_>, names: &Names) -> Option<Find> {
     found
 }
 
-fn ask(at: &At<'_>, names: &Names) -> Option<Find> {
+fn ask(at: &At<'_>, names: &Names, who: &[&str]) -> Option<Find> {
     let context = RequestContext { names, base: None };
     let mut fields = at.fields()?;
     let keep = fields.need("keep").and_then(|at| json_path(&at));
-    let request = journey::question(&mut fields, &context, &names.placeholders(&["serial"]));
+    let request = journey::question(&mut fields, &context, &names.placeholders(who));
     fields.finish(&[]);
     Some(Find::Ask(Box::new(Ask {
         request: request?,

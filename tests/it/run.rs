@@ -6,6 +6,7 @@ mod faults;
 mod lab;
 mod readmitting;
 mod rides;
+mod renewal;
 mod safety;
 mod verdicts;
 mod waves;

@@ -1,9 +1,11 @@
-//! Hubs that are moved to another shard, against the healthy lab and against its defects.
+//! The shipped target with mutual TLS: certificates that are renewed, hubs that are moved, each against the healthy lab and
+//! against its defects.
 
 use super::{LIMIT, shipped};
 use crate::support::program::{Finished, Home};
 use serde_json::Value;
 
+/// So many hubs that checks of all of them through the database take longer than a session lives with the defect.
 const HUBS: u32 = 240;
 
 /// A profile of half a minute against the shipped target.
@@ -34,10 +36,59 @@ issuers:
     home.write("profile.yaml", &text).display().to_string()
 }
 
+fn certificate_wave(home: &Home, defects: &[&str]) -> Finished {
+    let rest = "timeline:
+  spread: { at: 10s, renew: { hubs: homes, share: 100%, within: 3s, jitter: full } }
+  refresh: { at: 28s, operate: refresh-certificates }
+expect:
+  - connect success >= 99% during spread
+  - hubs lost == 0 during spread
+  - hubs lost == 0
+  - pool wait mean < 50ms
+  - recovery <= 20s after each trigger
+";
+    let profile = profile(home, 34, rest);
+    let mut arguments = vec!["run", &profile];
+    arguments.extend(defects.iter().flat_map(|defect| ["--on", *defect]));
+    home.finish(&arguments, LIMIT)
+}
+
 fn number(row: &Value, key: &str) -> u64 {
     row[key]
         .as_u64()
         .unwrap_or_else(|| panic!("no {key} in {row}"))
+}
+
+/// Every hub shows a second certificate, none shows its old one again, and the lab's own list of sessions says the same.
+#[test]
+fn renewed_certificates_are_seen_on_either_side() {
+    let home = Home::new();
+    let finished = certificate_wave(&home, &[]);
+    finished.expect_code(0);
+    let result = finished.result();
+    let row = &result["certificates"][0];
+    let hubs = u64::from(HUBS);
+    assert_eq!(number(row, "renewals"), hubs, "{row}");
+    assert_eq!(number(row, "changed"), hubs, "{row}");
+    assert_eq!(number(row, "handshakes_before"), hubs, "{row}");
+    assert_eq!(number(row, "handshakes_old"), 0, "{row}");
+    assert_eq!(number(&row["seen"], "as_shown"), hubs, "{row}");
+    let example = &row["examples"][0];
+    assert_ne!(example["before"], example["after"]);
+    assert_eq!(example["after"], example["seen_by_target"]);
+    assert_eq!(result["hubs"][0]["lost"], 0);
+}
+
+/// The target's checks go through the database and a slow one ends the session: hubs are lost, and the reason is named.
+#[test]
+fn checks_through_the_database_fail_the_wave() {
+    let home = Home::new();
+    let finished = certificate_wave(&home, &["auth-from-database", "slow-auth-expires-session"]);
+    finished.expect_code(3);
+    let result = finished.result();
+    let reasons = result["verdict"]["reasons"].to_string();
+    assert!(reasons.contains("hubs lost == 0"), "{reasons}");
+    assert!(number(&result["hubs"][0], "lost") > 0, "{result}");
 }
 
 fn rebalance(home: &Home, defects: &[&str]) -> Finished {

@@ -38,6 +38,8 @@ fn shipped_files_are_read_without_problems() {
         sources("profiles/certificate-refresh.yaml", None, &[]),
         sources("profiles/station-outage.yaml", None, &[]),
         sources("profiles/broker-rebalance.yaml", None, &[]),
+        sources("profiles/certificate-wave.yaml", None, &[]),
+        sources("profiles/certificate-renewal.yaml", None, &[]),
     ];
     for run in &runs {
         match read(run) {

@@ -1,0 +1,128 @@
+//! Certificates that hubs renew, seen by a broker that nobody here wrote.
+
+use super::{LIMIT, profile};
+use crate::support::program::Home;
+use crate::support::service::{Mosquitto, mosquitto_with};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+const HUBS: usize = 20;
+
+type Authority = CertifiedIssuer<'static, KeyPair>;
+
+fn params(name: &str, names: &[&str]) -> CertificateParams {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let mut params = CertificateParams::new(names).unwrap();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params
+}
+
+fn authority() -> Authority {
+    let mut params = params("authority of the test", &[]);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+/// `NAME.pem` and `NAME-key.pem`.
+fn issue(authority: &Authority, folder: &Path, name: &str, names: &[&str]) {
+    let key = KeyPair::generate().unwrap();
+    let certificate = params(name, names).signed_by(&key, authority).unwrap();
+    fs::write(folder.join(format!("{name}.pem")), certificate.pem()).unwrap();
+    fs::write(folder.join(format!("{name}-key.pem")), key.serialize_pem()).unwrap();
+}
+
+/// A mosquitto that wants a certificate of every client and calls it by the name in it.
+fn broker(authority: &Authority) -> Option<Mosquitto> {
+    mosquitto_with(|folder| {
+        fs::write(folder.join("ca.pem"), authority.pem()).unwrap();
+        issue(authority, folder, "server", &["127.0.0.1"]);
+        let folder = folder.display();
+        format!(
+            "cafile {folder}/ca.pem\ncertfile {folder}/server.pem\nkeyfile {folder}/server-key.pem\n\
+             require_certificate true\nuse_identity_as_username true\n"
+        )
+    })
+}
+
+/// The table of the hubs: each has a certificate, and one to renew to whose name says so.
+fn table(home: &Home, authority: &Authority) {
+    let mut text = String::from("serial,cert,key,next_cert,next_key\n");
+    // One row more than there are hubs, for the connection over which commands are published.
+    for hub in 0..=HUBS {
+        let (now, next) = (format!("hub-{hub:03}"), format!("hub-{hub:03}-renewed"));
+        issue(authority, home.path(), &now, &[]);
+        issue(authority, home.path(), &next, &[]);
+        writeln!(
+            text,
+            "{now},{now}.pem,{now}-key.pem,{next}.pem,{next}-key.pem"
+        )
+        .unwrap();
+    }
+    home.write("hubs.csv", &text);
+    home.write("ca.pem", &authority.pem());
+}
+
+/// The names by which the broker called the clients that it let in, in order.
+fn users(log: &str) -> Vec<&str> {
+    log.lines()
+        .filter(|line| line.contains("New client connected"))
+        .filter_map(|line| line.split("u'").nth(1)?.split('\'').next())
+        .collect()
+}
+
+/// 20 hubs renew within 2 s. The broker's log says who came with which certificate: before the wave each hub with its first, in the
+/// wave each with its next, and nobody with the first again.
+#[test]
+fn a_broker_sees_every_hub_renew() {
+    let authority = authority();
+    let Some(broker) = broker(&authority) else {
+        return;
+    };
+    let home = Home::new();
+    table(&home, &authority);
+    let target = format!(
+        "about: A broker with mutual TLS.
+environment: test
+trust: ca.pem
+identities: {{ certificates: {{ csv: hubs.csv }} }}
+devices:
+  hub:
+    identity: certificates
+    shards: {{ broker: \"mqtts://127.0.0.1:{}\" }}
+    tls: {{ cert: <cert>, key: <key>, next_cert: <next_cert>, next_key: <next_key> }}
+    client_id: <serial>
+    command: {{ topic: d/<serial>/cmd, qos: 1, id: {{ json: $.id }} }}
+    answer: {{ topic: d/<serial>/evt, qos: 1, json: {{ id: <command>, ok: true }} }}
+commands:
+  switch: {{ to: hub, publish: d/<serial>/cmd, qos: 1, json: {{ id: <command> }} }}
+",
+        broker.port
+    );
+    let target = home.write("target.yaml", &target).display().to_string();
+    let rest = "timeline: { renew: { at: 10s, renew: { hubs: homes, share: 100%, within: 2s, jitter: full } } }
+expect:
+  - hubs lost == 0
+  - hubs connected >= 99% within 3s after renew
+  - commands lost == 0
+";
+    let finished = home.finish(&["run", &profile(&home, &target, 18, rest)], LIMIT);
+    finished.expect_code(0);
+    let result = finished.result();
+    let row = &result["certificates"][0];
+    assert_eq!(row["renewals"], HUBS, "{row}");
+    assert_eq!(row["changed"], HUBS, "{row}");
+    assert_eq!(row["handshakes_new"], HUBS, "{row}");
+    assert_eq!(row["handshakes_old"], 0, "{row}");
+    let log = broker.log();
+    let users = users(&log);
+    for hub in 0..HUBS {
+        let (now, next) = (format!("hub-{hub:03}"), format!("hub-{hub:03}-renewed"));
+        let of_hub: Vec<&&str> = users
+            .iter()
+            .filter(|user| **user == now || **user == next)
+            .collect();
+        assert_eq!(of_hub, [&now.as_str(), &next.as_str()], "{log}");
+    }
+}
