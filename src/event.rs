@@ -4,11 +4,13 @@
 //! This module knows no clock: an [`Offset`] is handed in by whoever drives.
 
 mod loss;
+mod marks;
 mod packets;
 mod retries;
 mod returns;
 
 pub use loss::{Cause, reason, return_code};
+pub use marks::{Mark, MarkPhase};
 pub use packets::PacketKind;
 pub use retries::RetryChange;
 pub use returns::{LeftOut, ReturnId, ReturnState, ReturnStep};
@@ -243,36 +245,6 @@ pub struct OperationId(pub u16);
 /// A row of the plan's table of marks: triggers first, then faults (`Plan::marks`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct MarkId(pub u16);
-
-/// Where a trigger or fault stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MarkPhase {
-    /// It starts to act (for a fault: injected).
-    Begin,
-    /// Its effect was seen from outside; the text says how.
-    Observed(String),
-    /// Its effect could not be seen: the run cannot pass.
-    NotObserved(String),
-    /// So many of the hubs that it had disconnected were let back.
-    Admitted(u32),
-    /// Nobody is let back for now; the text says why.
-    Paused(String),
-    /// They are let back again.
-    Resumed,
-    /// It stopped acting (for a fault: undone and verified).
-    End,
-    /// It could not be done, or not be undone; the text says why.
-    Failed(String),
-}
-
-/// A trigger or a fault changed its phase.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
-    pub id: MarkId,
-    pub phase: MarkPhase,
-    pub at: Offset,
-}
 
 /// A change in the life of one hub's session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -326,6 +326,41 @@ pub struct SeriesSelector {
     pub scale: f64,
 }
 
+impl Device {
+    fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
+        self.tls.each_template(each);
+        self.shards
+            .iter_mut()
+            .for_each(|(_, address)| each(address));
+        each(&mut self.client_id);
+        self.username.iter_mut().for_each(&mut *each);
+        self.password.iter_mut().for_each(&mut *each);
+        if let Some(sessions) = &mut self.live_sessions {
+            sessions.request.each_template(each);
+        }
+        match &mut self.find {
+            Find::Hash(text) | Find::List(Some(text)) => each(text),
+            Find::Ask(ask) => ask.request.each_template(each),
+            Find::Balancer | Find::List(None) | Find::Redirect => {}
+        }
+        self.will
+            .iter_mut()
+            .for_each(|will| will.each_template(each));
+        self.authentication
+            .iter_mut()
+            .for_each(|authentication| authentication.each_template(each));
+        self.telemetry
+            .iter_mut()
+            .for_each(|topic| each(&mut topic.topic));
+        self.command
+            .iter_mut()
+            .for_each(|topic| each(&mut topic.topic));
+        self.answer
+            .iter_mut()
+            .for_each(|topic| each(&mut topic.topic));
+    }
+}
+
 impl Target {
     /// The target with every name that `value` knows (`lab.…`, `secret.…`) made part of its texts.
     #[must_use]
@@ -343,42 +378,7 @@ impl Target {
             .iter_mut()
             .for_each(|identities| identities.each_template(each));
         for device in &mut self.devices {
-            device.tls.each_template(each);
-            device
-                .shards
-                .iter_mut()
-                .for_each(|(_, address)| each(address));
-            each(&mut device.client_id);
-            device.username.iter_mut().for_each(&mut *each);
-            device.password.iter_mut().for_each(&mut *each);
-            if let Some(sessions) = &mut device.live_sessions {
-                sessions.request.each_template(each);
-            }
-            match &mut device.find {
-                Find::Hash(text) | Find::List(Some(text)) => each(text),
-                Find::Ask(ask) => ask.request.each_template(each),
-                Find::Balancer | Find::List(None) | Find::Redirect => {}
-            }
-            device
-                .will
-                .iter_mut()
-                .for_each(|will| will.each_template(each));
-            device
-                .authentication
-                .iter_mut()
-                .for_each(|authentication| authentication.each_template(each));
-            device
-                .telemetry
-                .iter_mut()
-                .for_each(|topic| each(&mut topic.topic));
-            device
-                .command
-                .iter_mut()
-                .for_each(|topic| each(&mut topic.topic));
-            device
-                .answer
-                .iter_mut()
-                .for_each(|topic| each(&mut topic.topic));
+            device.each_template(each);
         }
         for command in &mut self.commands {
             match &mut command.send {
