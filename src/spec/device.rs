@@ -38,7 +38,9 @@ pub(super) fn device(
         .need("shards")
         .map(|at| shards(&at, names))
         .unwrap_or_default();
-    let find = fields.get("find").and_then(|at| find::find(&at, names, &who));
+    let find = fields
+        .get("find")
+        .and_then(|at| find::find(&at, names, &who));
     find::check(&fields, find.as_ref(), shards.len());
     let client_id = fields.get("client_id").and_then(|at| {
         let template = at.template(&serial)?;
