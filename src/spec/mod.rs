@@ -36,6 +36,7 @@ mod subject;
 mod subject_returns;
 mod table;
 mod target;
+mod templates;
 mod timeline;
 mod tls;
 mod token;

@@ -13,7 +13,7 @@ use std::io;
 use std::net::{Shutdown, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -379,16 +379,30 @@ impl Door {
     }
 }
 
-/// Listens at an address. A port that the system chose is bound once more by its number: the system takes back what was not asked for
-/// by number when the socket stops listening.
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 4096;
+
+/// Listens at an address. A port that the system chose is bound once more by its number, while the first socket still holds it: the
+/// system takes back what was not asked for by number when a socket stops listening.
 async fn bind(listen: &str) -> io::Result<TcpListener> {
-    let listener = TcpListener::bind(listen).await?;
     if !listen.ends_with(":0") {
-        return Ok(listener);
+        return TcpListener::bind(listen).await;
     }
-    let address = listener.local_addr()?;
-    drop(listener);
-    TcpListener::bind(address).await
+    let unknown = || io::Error::new(io::ErrorKind::NotFound, "no such address");
+    let any = tokio::net::lookup_host(listen).await?.next();
+    let any = any.ok_or_else(unknown)?;
+    let socket = |at: SocketAddr| {
+        let socket = if at.is_ipv4() {
+            TcpSocket::new_v4()?
+        } else {
+            TcpSocket::new_v6()?
+        };
+        socket.set_reuseaddr(true)?;
+        socket.bind(at)?;
+        io::Result::Ok(socket)
+    };
+    let holder = socket(any)?;
+    socket(holder.local_addr()?)?.listen(BACKLOG)
 }
 
 fn reset_on_close(socket: &TcpStream) {
