@@ -12,10 +12,8 @@ impl Target {
         for device in &self.devices {
             let shards = device.shards.iter();
             all.extend(shards.map(|(shard, address)| {
-                (
-                    format!("devices.{}.shards.{shard}", device.name),
-                    address.to_string(),
-                )
+                let place = format!("devices.{}.shards.{shard}", device.name);
+                (place, address.to_string())
             }));
         }
         let mut request =
@@ -29,9 +27,9 @@ impl Target {
                 request(format!("devices.{}.find.ask", device.name), &ask.request);
             }
         }
-        for token in &self.tokens {
-            request(format!("tokens.{}", token.name), &token.request);
-        }
+        self.tokens
+            .iter()
+            .for_each(|token| request(format!("tokens.{}", token.name), &token.request));
         for command in &self.commands {
             if let CommandSend::Http(send) = &command.send {
                 request(format!("commands.{}", command.name), send);

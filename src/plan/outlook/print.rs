@@ -5,7 +5,7 @@ use crate::plan::HubGroup;
 use crate::plan::fault::{Disconnect, FaultKind, How, TriggerKind};
 use crate::plan::happening::readmit_text;
 use crate::plan::quantity::{count, duration, moment, rate};
-use crate::plan::target::{Find, LabTls};
+use crate::plan::target::{Device, Find, LabTls};
 use crate::plan::wave::{Jitter, OldSessions, Renew, Wave};
 use crate::retry::{Backoff, Retry, RetryBudget};
 use std::fmt::{self, Display, Formatter};
@@ -89,17 +89,14 @@ impl Outlook<'_> {
         writeln!(out, "\nAgents")?;
         for group in &plan.hubs {
             let device = &plan.target.devices[group.device];
-            let throttle = device
-                .throttle
-                .map(|limit| format!(", of which the target takes {} connects", rate(limit)));
-            let device = &device.name;
             writeln!(
                 out,
-                "  {:<14} {} hubs ({device}), up within {}{}",
+                "  {:<14} {} hubs ({}), up within {}{}",
                 group.name,
                 count(u64::from(group.count)),
+                device.name,
                 duration(group.connect_over),
-                throttle.unwrap_or_default()
+                throttle(device)
             )?;
             writeln!(
                 out,
@@ -419,6 +416,13 @@ fn how(how: How) -> &'static str {
         How::Close => "FIN",
         How::Reset => "RST",
     }
+}
+
+/// What the target takes of a device's connects, if the file says so.
+fn throttle(device: &Device) -> String {
+    device.throttle.map_or_else(String::new, |limit| {
+        format!(", of which the target takes {} connects", rate(limit))
+    })
 }
 
 /// A recording in one line: it may have thousands of bins.
