@@ -63,12 +63,7 @@ pub(super) fn device(
     let answer = fields
         .get("answer")
         .and_then(|at| answer_topic(&at, names, &who));
-    if answer.is_some() && !fields.has("command") {
-        fields.at().find(&["answer"]).wrong_key(
-            "an answer without a command",
-            "add `command: { topic: …, id: { json: $.id } }`",
-        );
-    }
+    check_answer(&fields, answer.is_some());
     let ghost = witness::ghost(&mut fields, shards.len());
     let live_sessions = fields
         .get("live_sessions")
@@ -99,6 +94,15 @@ pub(super) fn device(
     };
     tls::settle(&mut device, at, identities);
     Some(device)
+}
+
+fn check_answer(fields: &Fields<'_>, answers: bool) {
+    if answers && !fields.has("command") {
+        fields.at().find(&["answer"]).wrong_key(
+            "an answer without a command",
+            "add `command: { topic: …, id: { json: $.id } }`",
+        );
+    }
 }
 
 fn check_version(fields: &mut Fields<'_>) {

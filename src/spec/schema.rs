@@ -20,8 +20,8 @@ pub enum FileKind {
 #[must_use]
 pub fn schema(kind: FileKind) -> &'static str {
     match kind {
-        FileKind::Profile => include_str!("../../schemas/profile.json"),
-        FileKind::Target => include_str!("../../schemas/target.json"),
-        FileKind::Experiment => include_str!("../../schemas/experiment.json"),
+        FileKind::Profile => include_str!("schema/profile.json"),
+        FileKind::Target => include_str!("schema/target.json"),
+        FileKind::Experiment => include_str!("schema/experiment.json"),
     }
 }

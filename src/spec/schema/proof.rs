@@ -186,7 +186,16 @@ fn plain(shape: &Shape) -> Option<Value> {
             ]
         }),
         Shape::Truth => json!({ "type": "boolean" }),
-        Shape::Words(words) => json!({ "enum": words }),
+        Shape::Words(words) => {
+            // A word such as `1.3` is a number to a reader of YAML.
+            let numbers = words.iter().filter_map(|word| word.parse::<f64>().ok());
+            let all: Vec<Value> = words
+                .iter()
+                .map(|word| json!(word))
+                .chain(numbers.map(|number| json!(number)))
+                .collect();
+            json!({ "enum": all })
+        }
         Shape::Scalar => json!({ "type": ["string", "number", "boolean"] }),
         Shape::Json | Shape::List | Shape::Names | Shape::Keys(_) => return None,
     })
@@ -327,10 +336,14 @@ fn the_schemas_are_what_the_reader_expects() {
         bare.extend(unknown.into_iter().map(|path| format!("{name}: {path}")));
         let text = serde_json::to_string_pretty(&schema).expect("a schema is plain data") + "\n";
         if std::env::var_os("RUSHHOUR_REFRESH_SCHEMA").is_some() {
-            std::fs::write(here("schemas").join(format!("{name}.json")), text)
+            std::fs::write(here("src/spec/schema").join(format!("{name}.json")), text)
                 .expect("the schema can be written");
         } else {
-            assert_eq!(super::schema(*kind), text, "refresh schemas/{name}.json");
+            assert_eq!(
+                super::schema(*kind),
+                text,
+                "refresh src/spec/schema/{name}.json"
+            );
         }
     }
     assert!(
