@@ -9,7 +9,7 @@ mod packets;
 mod retries;
 mod returns;
 
-pub use loss::{Cause, reason, return_code};
+pub use loss::{Cause, HubChange, reason, return_code};
 pub use marks::{Mark, MarkPhase};
 pub use packets::PacketKind;
 pub use retries::RetryChange;
@@ -245,34 +245,6 @@ pub struct OperationId(pub u16);
 /// A row of the plan's table of marks: triggers first, then faults (`Plan::marks`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct MarkId(pub u16);
-
-/// A change in the life of one hub's session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HubChange {
-    /// A TCP connection stands (what a broker logs as a new connection).
-    Opened,
-    /// CONNACK accepted (what a broker logs as a new client).
-    Accepted,
-    /// SUBACK granted, or nothing to subscribe to: from here on the hub counts as connected.
-    Connected,
-    /// The session ended although the hub had not asked for it; only after `Connected`.
-    Lost(Cause),
-    /// The hub ended the session itself (order, end of run); only after `Connected`.
-    Left,
-    /// The session stands, but a publish has had no acknowledgement for the group's timeout: until `Freed` the hub does not count as connected.
-    Stuck,
-    /// A publish of a stuck hub was acknowledged, or its session ends; `Lost` or `Left` follows then.
-    Freed,
-}
-
-impl HubChange {
-    /// Whether the session was lost, whatever the cause.
-    #[must_use]
-    pub fn is_lost(self) -> bool {
-        matches!(self, HubChange::Lost(_))
-    }
-}
 
 /// What became of the name of another server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -31,6 +31,8 @@ use crate::plan::fleet::Reconnect;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// For what is not waited for.
+const NEVER: Offset = Offset(u64::MAX);
 /// A hub whose session was taken over stays away at least this long, whatever its policy.
 const SHORTEST_ALOOF: Duration = Duration::from_secs(1);
 
@@ -46,10 +48,10 @@ pub struct Hub {
     /// Waiting: when the next attempt is due.
     connect_at: Offset,
     telemetry_at: Offset,
-    /// When the PINGREQ that waits for its PINGRESP was sent.
-    pinged_at: Option<Offset>,
+    /// When the PINGRESP that is waited for is overdue.
+    pong_at: Offset,
     /// When the deadline runs out.
-    deadline_at: Option<Offset>,
+    deadline_at: Offset,
     /// When the broker last acknowledged a publish.
     acknowledged_at: Offset,
     errands: Errands,
@@ -104,8 +106,8 @@ impl Hub {
             connected_at: Offset::ZERO,
             connect_at: Offset::ZERO,
             telemetry_at: Offset::ZERO,
-            pinged_at: None,
-            deadline_at: None,
+            pong_at: NEVER,
+            deadline_at: NEVER,
             acknowledged_at: Offset::ZERO,
             errands: Errands::default(),
             place: Whereabouts::new(config.home(index)),
@@ -150,8 +152,8 @@ impl Hub {
         self.tell(HubChange::Connected, now, out);
         self.stands(true, now, out);
         out.push(Action::Cancel(Timer::Deadline));
-        self.deadline_at = None;
-        self.pinged_at = None;
+        self.deadline_at = NEVER;
+        self.pong_at = NEVER;
         // Hubs that connect together must not ping and report together for the rest of the run.
         if !self.keep_alive().is_zero() {
             let phase = context.dice.between(Duration::ZERO, self.keep_alive());
@@ -259,7 +261,7 @@ impl Hub {
         self.errands
             .session_ended(!self.config.clean_start, now, out);
         self.reauthenticated(now, outcome, out);
-        self.deadline_at = None;
+        self.deadline_at = NEVER;
         for timer in [Timer::Deadline, Timer::KeepAlive, Timer::Telemetry] {
             out.push(Action::Cancel(timer));
         }
@@ -349,10 +351,10 @@ impl Hub {
             }
             (Timer::Deadline, State::Connected) => self.overdue(now, context, out),
             (Timer::KeepAlive, State::Connected) => {
-                if self.pinged_at.is_none() {
-                    self.pinged_at = Some(now);
+                if self.pong_at == NEVER {
+                    self.pong_at = now.after(self.pong_limit());
                     out.push(Action::Ping);
-                    self.arm_deadline(now.after(self.pong_limit()), out);
+                    self.arm_deadline(self.pong_at, out);
                 }
                 out.push(Action::WakeAt(
                     Timer::KeepAlive,
@@ -403,7 +405,7 @@ impl Agent for Hub {
             (State::Subscribing, Input::Subscribed) => self.connected(now, context, out),
             (_, Input::Pointed { text, reference }) => self.pointed(now, text, reference, out),
             (_, Input::Lost { outcome, cause }) => self.lost(now, (outcome, cause), context, out),
-            (State::Connected, Input::Pong) => self.pinged_at = None,
+            (State::Connected, Input::Pong) => self.pong_at = NEVER,
             // In a resumed session they come before SUBACK, as commands may.
             (State::Subscribing | State::Connected, Input::Published { token, outcome }) => {
                 self.published(now, token, outcome, out);

@@ -1,7 +1,35 @@
-//! Why a session ended although its client had not asked for it, and the standard names of MQTT's codes.
+//! What becomes of a hub's session, why it ended although the hub had not asked for it, and the standard names of MQTT's codes.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+
+/// A change in the life of one hub's session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HubChange {
+    /// A TCP connection stands (what a broker logs as a new connection).
+    Opened,
+    /// CONNACK accepted (what a broker logs as a new client).
+    Accepted,
+    /// SUBACK granted, or nothing to subscribe to: from here on the hub counts as connected.
+    Connected,
+    /// The session ended although the hub had not asked for it; only after `Connected`.
+    Lost(Cause),
+    /// The hub ended the session itself (order, end of run); only after `Connected`.
+    Left,
+    /// The session stands, but a publish has had no acknowledgement for the group's timeout: until `Freed` the hub does not count as connected.
+    Stuck,
+    /// A publish of a stuck hub was acknowledged, or its session ends; `Lost` or `Left` follows then.
+    Freed,
+}
+
+impl HubChange {
+    /// Whether the session was lost, whatever the cause.
+    #[must_use]
+    pub fn is_lost(self) -> bool {
+        matches!(self, HubChange::Lost(_))
+    }
+}
 
 /// What ended a session. A closed list: every report shows all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

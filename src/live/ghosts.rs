@@ -4,7 +4,7 @@
 //! everything. A ghost changes nothing: it takes no command from its hub, and acknowledges none.
 
 use super::carrier::NotReady;
-use super::mqtt::{Packet, level};
+use super::mqtt::{Packet, Publish, SubAck, Subscribe};
 use super::publish::Publisher;
 use super::seats::Seats;
 use crate::event::{CommandId, Event, Offset, Sink};
@@ -12,7 +12,6 @@ use crate::net::clock::Clock;
 use crate::net::hosts::Hosts;
 use crate::plan::Plan;
 use crate::plan::routing::hub_of;
-use rumqttc::mqttbytes::v4::{Publish, SubAck, Subscribe, SubscribeFilter, SubscribeReasonCode};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,15 +103,15 @@ impl Ghost {
 
     /// Its SUBSCRIBE, for the command topics of all hubs; with QoS 0, so that it owes the broker nothing.
     pub(super) fn subscribe(&self) -> Packet {
-        let filter = filter(&self.plan, self.device);
-        let mut subscribe = Subscribe::new_many([SubscribeFilter::new(filter, level(0))]);
-        subscribe.pkid = PACKET;
-        Packet::Subscribe(subscribe)
+        Packet::Subscribe(Subscribe {
+            packet_id: PACKET,
+            topic: filter(&self.plan, self.device),
+            ..Subscribe::default()
+        })
     }
 
     pub(super) fn is_granted(answer: &SubAck) -> bool {
-        let granted = |code: &SubscribeReasonCode| *code != SubscribeReasonCode::Failure;
-        answer.pkid == PACKET && answer.return_codes.iter().all(granted)
+        answer.packet_id == PACKET && answer.reasons.iter().all(|reason| *reason < 0x80)
     }
 
     /// A message arrived on this shard: what is to be told of it, if its hub stands elsewhere.

@@ -187,10 +187,8 @@ impl HubFleet {
                     },
                 },
             ),
-            TriggerKind::Reauthenticate(_)
-            | TriggerKind::Operate { .. }
-            | TriggerKind::Offline(_)
-            | TriggerKind::Shed(_) => return,
+            TriggerKind::Reauthenticate(wave) => (wave.group, Order::Reauthenticate),
+            TriggerKind::Operate { .. } | TriggerKind::Offline(_) | TriggerKind::Shed(_) => return,
         };
         let Some(running) = self.groups.get(row) else {
             return;

@@ -6,6 +6,7 @@
 mod carrier;
 pub mod docks;
 pub mod ghosts;
+mod greeting;
 pub mod hubs;
 pub mod issuers;
 mod mqtt;

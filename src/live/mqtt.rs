@@ -1,21 +1,28 @@
-//! One MQTT 3.1.1 connection: packets in and out over a socket.
+//! One MQTT connection: packets in and out over a socket.
 //!
-//! Knows neither agents nor topics. While nothing is half read or half written it holds nothing but the socket: a fleet of
+//! Packets are those of MQTT 5, which says everything that 3.1.1 can say; `frames` brings them to the older form and back. Knows neither agents nor topics. While nothing is half read or half written it holds nothing but the socket: a fleet of
 //! hubs is mostly idle, and a buffer each would cost more than everything else.
 
 mod frames;
+mod terms;
+mod v5;
 
 use crate::event::{Cause, Outcome, PacketKind};
 use crate::net::connect;
 use crate::net::stream::Stream;
+use crate::plan::session::MqttVersion;
+use crate::plan::target::Device;
 use bytes::BytesMut;
-pub(super) use rumqttc::mqttbytes::QoS;
-pub(super) use rumqttc::mqttbytes::v4::Packet;
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
+use terms::Terms;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+pub(super) use v5::{
+    Acknowledgement, Authentication, Connect, Disconnect, Packet, Property, Publish, SubAck,
+    Subscribe, Will,
+};
 
 /// Bytes read from the socket at once.
 const READ_BYTES: usize = 8 * 1024;
@@ -27,10 +34,10 @@ pub(super) enum End {
     Closed,
     /// The operating system reported an error.
     Failed(io::Error),
-    /// The peer sent what MQTT 3.1.1 forbids.
+    /// The peer sent what MQTT forbids.
     Malformed,
-    /// CONNACK with a return code other than 0.
-    Refused(u8),
+    /// The peer sent a packet above the limit that it had been told.
+    TooLarge,
 }
 
 impl End {
@@ -42,8 +49,7 @@ impl End {
                 Outcome::Unreachable => Outcome::Reset,
                 other => other,
             },
-            End::Malformed => Outcome::Protocol,
-            End::Refused(code) => Outcome::Refused(u16::from(*code)),
+            End::Malformed | End::TooLarge => Outcome::Protocol,
         }
     }
 
@@ -53,7 +59,17 @@ impl End {
             End::Closed => Cause::Closed,
             End::Failed(error) if connect::outcome(error) == Outcome::Reset => Cause::Reset,
             End::Failed(_) => Cause::Network,
-            End::Malformed | End::Refused(_) => Cause::Protocol,
+            End::Malformed => Cause::Protocol,
+            End::TooLarge => Cause::TooLarge,
+        }
+    }
+
+    /// The reason that MQTT 5 has the client give in DISCONNECT, where the connection still stands.
+    pub(super) fn reason(&self) -> Option<u8> {
+        match self {
+            End::Closed | End::Failed(_) => None,
+            End::Malformed => Some(0x81),
+            End::TooLarge => Some(0x95),
         }
     }
 }
@@ -64,6 +80,10 @@ pub(super) struct Connection {
     stream: Stream,
     /// Only while something is half read or half written.
     pending: Option<Box<Pending>>,
+    /// MQTT 5: what both sides agreed on; `None` for 3.1.1.
+    terms: Option<Box<Terms>>,
+    /// Bytes of the largest packet that is read.
+    limit: u32,
 }
 
 #[derive(Debug, Default)]
@@ -75,19 +95,53 @@ struct Pending {
 }
 
 impl Connection {
-    pub(super) fn new(stream: Stream) -> Connection {
+    pub(super) fn new(stream: Stream, device: &Device) -> Connection {
+        let session = &device.session;
+        let terms = || Box::new(Terms::new(session.topic_alias_maximum));
         Connection {
             stream,
             pending: None,
+            terms: (device.version == MqttVersion::V5).then(terms),
+            limit: session.maximum_packet_size,
         }
     }
 
-    /// Hands a packet to the socket; what does not fit follows when there is room.
-    pub(super) fn send(&mut self, packet: &Packet) -> Result<(), End> {
-        let mut bytes = BytesMut::with_capacity(packet.size());
-        packet
-            .write(&mut bytes, usize::MAX)
-            .map_err(|error| End::Failed(io::Error::other(error)))?;
+    /// What the broker said in CONNACK about the packets that it takes.
+    pub(super) fn obey(&mut self, properties: &[Property]) {
+        if let Some(terms) = &mut self.terms {
+            terms.obey(properties);
+        }
+    }
+
+    /// MQTT 5: says why the connection ends, if the protocol has a reason for it; true if it was said.
+    pub(super) fn say_why(&mut self, reason: Option<u8>) -> bool {
+        let Some(reason) = reason.filter(|_| self.terms.is_some()) else {
+            return false;
+        };
+        let said = Packet::Disconnect(Disconnect {
+            reason,
+            properties: Vec::new(),
+        });
+        self.send(&said).is_ok()
+    }
+
+    /// Hands a packet to the socket; what does not fit follows when there is room. False: it is larger than the broker takes, and
+    /// nothing was sent.
+    pub(super) fn send(&mut self, packet: &Packet) -> Result<bool, End> {
+        let bytes = match &self.terms {
+            Some(terms) => {
+                let bytes = packet.write();
+                if !terms.allow(bytes.len()) {
+                    return Ok(false);
+                }
+                bytes
+            }
+            None => frames::write(packet).map_err(|error| End::Failed(io::Error::other(error)))?,
+        };
+        self.write(bytes).map(|()| true)
+    }
+
+    fn write(&mut self, mut bytes: BytesMut) -> Result<(), End> {
         if let Some(pending) = self
             .pending
             .as_mut()
@@ -139,7 +193,11 @@ impl Connection {
             };
             // A buffer of just this size: a payload that is kept pins no more than that.
             bytes.extend_from_slice(read.filled());
-            let result = frames::split(&mut bytes, out);
+            let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
+            let result = match &mut self.terms {
+                Some(terms) => terms.split(&mut bytes, limit, out),
+                None => frames::split(&mut bytes, limit, out),
+            };
             self.keep_unread(bytes);
             match result {
                 Ok(()) if out.is_empty() => {}
@@ -201,9 +259,9 @@ impl Connection {
     }
 }
 
-/// The kind of a packet, if it is one that is counted.
-pub(super) fn kind(packet: &Packet) -> Option<PacketKind> {
-    Some(match packet {
+/// The kind of a packet.
+pub(super) fn kind(packet: &Packet) -> PacketKind {
+    match packet {
         Packet::Connect(_) => PacketKind::Connect,
         Packet::ConnAck(_) => PacketKind::ConnAck,
         Packet::Publish(_) => PacketKind::Publish,
@@ -212,16 +270,7 @@ pub(super) fn kind(packet: &Packet) -> Option<PacketKind> {
         Packet::SubAck(_) => PacketKind::SubAck,
         Packet::PingReq => PacketKind::PingReq,
         Packet::PingResp => PacketKind::PingResp,
-        Packet::Disconnect => PacketKind::Disconnect,
-        _ => return None,
-    })
-}
-
-/// The level of a plan's `qos`, which is 0 or 1.
-pub(super) fn level(qos: u8) -> QoS {
-    if qos == 0 {
-        QoS::AtMostOnce
-    } else {
-        QoS::AtLeastOnce
+        Packet::Disconnect(_) => PacketKind::Disconnect,
+        Packet::Auth(_) => PacketKind::Auth,
     }
 }

@@ -3,24 +3,22 @@
 //! One connection of our own per shard. Not rumqttc's event loop: that one repeats unacknowledged publishes after a reconnect
 //! without saying so, while here every attempt is the issuer's own and a lost connection ends it.
 
+mod opening;
 mod refusing;
 
-use super::carrier::{Failure, Next, NotReady, Way};
+use super::carrier::NotReady;
 use super::ghosts::Ghost;
-use super::mqtt::{Connection, End, Packet, kind, level};
+use super::mqtt::{Connection, Disconnect, End, Packet, Publish, kind};
 use super::seats::Seats;
-use super::shards::{Shards, Speaker, greeting};
+use super::shards::Shards;
 use crate::dice::Dice;
 use crate::event::{Cause, Event, HubChange, Outcome, Sink};
 use crate::net::clock::Clock;
-use crate::net::connect::Source;
 use crate::net::hosts::Hosts;
-use crate::net::stream::Stream;
 use crate::net::tls::{Credentials, Holders, Wallet};
+use crate::plan::Plan;
 use crate::plan::identity::Rows;
-use crate::plan::{OperationKind, Plan};
 use refusing::refuse;
-use rumqttc::mqttbytes::v4::{ConnectReturnCode, Publish};
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -34,6 +32,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// The longest wait before the next connect; drawn anew each time (full jitter).
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// Without a keep-alive nothing is sent for so long.
+const FAR: Duration = Duration::from_secs(24 * 60 * 60);
 /// The first of these waits is drawn below this.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 /// Publishes that wait for the connection's task; more make their issuers wait.
@@ -109,6 +109,8 @@ impl Publisher {
                 stand,
                 dice: Dice::named(plan.seed, WAITS, shard as u64),
                 next_packet: 0,
+                keep_alive: KEEP_ALIVE,
+                places: usize::from(u16::MAX),
                 unanswered: HashMap::new(),
                 ghost,
             };
@@ -152,7 +154,13 @@ impl Publisher {
             return Outcome::NotSent;
         };
         let (answer, outcome) = oneshot::channel();
-        let publish = Publish::new(topic, level(qos), payload);
+        let publish = Publish {
+            // The connection's task gives it its own.
+            packet_id: (qos > 0).then_some(1),
+            topic,
+            payload: payload.into(),
+            ..Publish::default()
+        };
         if line
             .requests
             .send(Request { publish, answer })
@@ -188,6 +196,10 @@ struct Task {
     /// What has been explained already.
     explained: Vec<Outcome>,
     next_packet: u16,
+    /// Between two PINGREQ.
+    keep_alive: Duration,
+    /// Publishes with QoS 1 that may be without PUBACK at the same time; more wait.
+    places: usize,
     /// QoS 1 publishes without PUBACK, by packet id.
     unanswered: HashMap<u16, oneshot::Sender<Outcome>>,
     /// It publishes nothing, and watches what arrives.
@@ -210,7 +222,8 @@ impl Task {
                         let _ = answer.send(Outcome::Reset);
                     }
                     let Some(cause) = ended else {
-                        let _ = self.send(&mut connection, &Packet::Disconnect);
+                        let _ =
+                            self.send(&mut connection, &Packet::Disconnect(Disconnect::default()));
                         connection.close();
                         self.change(HubChange::Left);
                         return;
@@ -245,92 +258,13 @@ impl Task {
         }
     }
 
-    async fn introduce(&mut self) -> Result<Connection, Outcome> {
-        let stream = self.connect().await.map_err(|failure| {
-            let failure = failure.with(self.shards.terms());
-            self.explain(&failure);
-            failure.outcome
-        })?;
-        let mut connection = Connection::new(stream);
-        let device = &self.plan.target.devices[self.device];
-        let speaker = Speaker {
-            serial: &self.name,
-            columns: self.rows.as_ref().map(|rows| (rows, 0)),
-        };
-        let mut greeting = greeting(device, self.name.clone(), speaker, KEEP_ALIVE * 2);
-        if let Packet::Connect(connect) = &mut greeting {
-            // It subscribes to nothing, so a session has nothing to keep.
-            connect.clean_session = true;
-        }
-        self.send(&mut connection, &greeting)
-            .map_err(|end| end.outcome())?;
-        let mut packets = Vec::new();
-        let ended = poll_fn(|context| connection.poll_receive(context, &mut packets)).await;
-        match packets.first() {
-            Some(packet @ Packet::ConnAck(answer)) => {
-                self.count(packet, false);
-                if answer.code != ConnectReturnCode::Success {
-                    return Err(Outcome::Refused(answer.code as u16));
-                }
-            }
-            Some(_) => return Err(Outcome::Protocol),
-            None => {}
-        }
-        ended.map_err(|end| {
-            if let (End::Failed(error), Some(way)) = (&end, self.shards.way(self.shard)) {
-                self.explain(&Failure::of(error, &way.endpoint().to_string()));
-            }
-            end.outcome()
-        })?;
-        self.change(HubChange::Accepted);
-        Ok(connection)
-    }
-
-    /// Everything below MQTT, step by step.
-    async fn connect(&self) -> Result<Stream, Failure> {
-        let nowhere = || Failure {
-            outcome: Outcome::Unreachable,
-            text: None,
-        };
-        let way: &Way = self.shards.way(self.shard).ok_or_else(nowhere)?;
-        let mut step = way.open(0, Source::System).ok_or_else(nowhere)?.await?;
-        self.change(HubChange::Opened);
-        loop {
-            match way.follow(step, self.credentials.as_ref()) {
-                Next::Wait(opening) => step = opening.await?,
-                Next::Stands(stream) => return Ok(stream),
-            }
-        }
-    }
-
-    /// Tells what exactly was wrong, the first time that something ends like this.
-    fn explain(&mut self, failure: &Failure) {
-        let issuers = self.plan.issuers.iter().position(|issuers| {
-            let command = self.plan.target.commands.get(issuers.command);
-            command.is_some_and(|command| command.to == self.device)
-        });
-        let operation =
-            issuers.and_then(|issuers| self.plan.operation(OperationKind::Issue { issuers }));
-        if let (Some(operation), Some(text)) = (operation, &failure.text)
-            && !self.explained.contains(&failure.outcome)
-        {
-            self.explained.push(failure.outcome);
-            (self.sink)(Event::Explained {
-                operation,
-                outcome: failure.outcome,
-                text: format!("{}: {text}", self.name),
-                at: self.clock.now(),
-            });
-        }
-    }
-
     /// Publishes until the connection ends, and by what, or nobody publishes any more (`None`).
     async fn serve(
         &mut self,
         connection: &mut Connection,
         requests: &mut mpsc::Receiver<Request>,
     ) -> Option<Cause> {
-        let mut next_ping = Instant::now() + KEEP_ALIVE;
+        let mut next_ping = Instant::now() + self.keep_alive;
         let mut pong_until: Option<Instant> = None;
         if let Some(ghost) = &self.ghost
             && let Err(end) = self.send(connection, &ghost.subscribe())
@@ -347,7 +281,8 @@ impl Task {
                         self.count(packet, false);
                         match packet {
                             Packet::PubAck(answer) => {
-                                self.unanswered.remove(&answer.pkid).map(|waits| waits.send(Outcome::Ok));
+                                let outcome = acknowledged(answer.reason);
+                                self.unanswered.remove(&answer.packet_id).map(|waits| waits.send(outcome));
                             }
                             Packet::PingResp => pong_until = None,
                             Packet::SubAck(answer) if Ghost::is_granted(answer) => {
@@ -360,6 +295,7 @@ impl Task {
                                     (self.sink)(event);
                                 }
                             }
+                            Packet::Disconnect(said) => return Some(Cause::Disconnected(said.reason)),
                             _ => return Some(Cause::Protocol),
                         }
                     }
@@ -374,10 +310,10 @@ impl Task {
                     if let Err(end) = self.send(connection, &Packet::PingReq) {
                         return Some(end.cause());
                     }
-                    next_ping = Instant::now() + KEEP_ALIVE;
+                    next_ping = Instant::now() + self.keep_alive;
                     pong_until = Some(Instant::now() + TIMEOUT);
                 }
-                request = requests.recv() => match request {
+                request = requests.recv(), if self.unanswered.len() < self.places => match request {
                     None => return None,
                     Some(request) => if let Err(end) = self.publish(connection, request) {
                         return Some(end.cause());
@@ -396,26 +332,27 @@ impl Task {
             // Given up while it waited.
             return Ok(());
         }
-        let acknowledged = publish.qos != level(0);
+        let acknowledged = publish.packet_id.is_some();
         if acknowledged {
             let Some(packet) = self.free_packet() else {
                 let _ = answer.send(Outcome::NotSent);
                 return Ok(());
             };
-            publish.pkid = packet;
+            publish.packet_id = Some(packet);
         }
-        let packet = publish.pkid;
+        let packet = publish.packet_id.unwrap_or_default();
         let sent = self.send(connection, &Packet::Publish(publish));
         let outcome = match &sent {
-            Ok(()) if acknowledged => {
+            Ok(true) if acknowledged => {
                 self.unanswered.insert(packet, answer);
                 return Ok(());
             }
-            Ok(()) => Outcome::Ok,
+            Ok(true) => Outcome::Ok,
+            Ok(false) => Outcome::NotSent,
             Err(end) => end.outcome(),
         };
         let _ = answer.send(outcome);
-        sent
+        sent.map(|_| ())
     }
 
     /// The next packet id without a publish under way; `None` if all 65,535 have one.
@@ -429,21 +366,22 @@ impl Task {
         None
     }
 
-    fn send(&self, connection: &mut Connection, packet: &Packet) -> Result<(), End> {
-        connection.send(packet)?;
-        self.count(packet, true);
-        Ok(())
+    /// False: the packet is larger than the broker takes.
+    fn send(&self, connection: &mut Connection, packet: &Packet) -> Result<bool, End> {
+        let sent = connection.send(packet)?;
+        if sent {
+            self.count(packet, true);
+        }
+        Ok(sent)
     }
 
     fn count(&self, packet: &Packet, sent: bool) {
-        if let Some(kind) = kind(packet) {
-            (self.sink)(Event::PublisherPacket {
-                device: self.row(),
-                kind,
-                sent,
-                at: self.clock.now(),
-            });
-        }
+        (self.sink)(Event::PublisherPacket {
+            device: self.row(),
+            kind: kind(packet),
+            sent,
+            at: self.clock.now(),
+        });
     }
 
     fn change(&self, change: HubChange) {
@@ -486,4 +424,12 @@ async fn open_wallet(
         })
     });
     Ok(opened.await??)
+}
+
+/// What PUBACK with this reason code means.
+pub(super) fn acknowledged(reason: u8) -> Outcome {
+    match reason {
+        0..0x80 => Outcome::Ok,
+        code => Outcome::Refused(u16::from(code)),
+    }
 }

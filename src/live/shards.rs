@@ -1,14 +1,11 @@
-//! Which shard of a device's broker a hub belongs to, and how it introduces itself there.
+//! Which shard of a device's broker a hub belongs to.
 
 use super::carrier::{NotReady, Way};
-use super::mqtt::Packet;
 use crate::net::hosts::{Endpoint, Hosts};
 use crate::net::tls::Terms;
 use crate::plan::Template;
 use crate::plan::identity::Rows;
 use crate::plan::target::Device;
-use rumqttc::mqttbytes::v4::{Connect, Login};
-use std::time::Duration;
 
 /// The way to each shard of a device, in the order of the file.
 #[derive(Debug)]
@@ -113,26 +110,4 @@ pub(super) fn value(
     };
     out.push_str(text.unwrap_or_default());
     text.is_some()
-}
-
-/// The CONNECT of a client. `speaker` is whom the placeholders of user name and password speak of.
-pub(super) fn greeting(
-    device: &Device,
-    client_id: String,
-    speaker: Speaker<'_>,
-    keep_alive: Duration,
-) -> Packet {
-    let mut connect = Connect::new(client_id);
-    // Whole seconds on the wire; rounded up, since 0 would mean none.
-    let seconds = keep_alive.as_secs() + u64::from(keep_alive.subsec_nanos() > 0);
-    connect.keep_alive = u16::try_from(seconds).unwrap_or(u16::MAX);
-    connect.clean_session = device.session.clean_start;
-    connect.login = device.username.as_ref().map(|username| Login {
-        username: render(username, speaker, None),
-        password: device
-            .password
-            .as_ref()
-            .map_or_else(String::new, |password| render(password, speaker, None)),
-    });
-    Packet::Connect(connect)
 }

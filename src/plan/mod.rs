@@ -17,6 +17,7 @@ pub mod journey;
 pub mod json_path;
 pub mod link_fault;
 pub mod operation;
+mod outcome;
 pub mod outlook;
 pub mod places;
 pub mod quantity;

@@ -2,7 +2,7 @@
 
 use super::dock::DockGroup;
 use super::fleet::{HubGroup, IssuerGroup, RiderGroup};
-use super::target::{Find, StepAction, Target};
+use super::target::{Device, Find, StepAction, Target};
 use crate::event::OperationId;
 
 /// The group under which tokens stand in reports: they belong to nobody.
@@ -68,6 +68,34 @@ pub fn dock_rows(docks: &[DockGroup]) -> impl Iterator<Item = Operation> {
     })
 }
 
+fn hub_rows(
+    hubs: usize,
+    group: &HubGroup,
+    device: &Device,
+    row: &mut impl FnMut(&str, &str, OperationKind),
+) {
+    if matches!(device.find, Find::Ask(_)) {
+        row("find", &group.name, OperationKind::Find { hubs });
+    }
+    row("connect", &group.name, OperationKind::Connect { hubs });
+    if device.is_secured() {
+        row("handshake", &group.name, OperationKind::Handshake { hubs });
+    }
+    if group.telemetry.is_some() && device.telemetry.is_some() {
+        row("telemetry", &group.name, OperationKind::Telemetry { hubs });
+    }
+    if device.answer.is_some() {
+        row("answer", &group.name, OperationKind::Answer { hubs });
+    }
+    if device.authentication.is_some() {
+        row(
+            "reauthenticate",
+            &group.name,
+            OperationKind::Reauthenticate { hubs },
+        );
+    }
+}
+
 /// Builds the table: for each group its operations, in the order hubs, riders, issuers; then the tokens that they carry. Those of docks follow: [`dock_rows`].
 #[must_use]
 pub fn table(
@@ -85,27 +113,7 @@ pub fn table(
         });
     };
     for (hubs, group) in hubs.iter().enumerate() {
-        let device = &target.devices[group.device];
-        if matches!(device.find, Find::Ask(_)) {
-            row("find", &group.name, OperationKind::Find { hubs });
-        }
-        row("connect", &group.name, OperationKind::Connect { hubs });
-        if device.is_secured() {
-            row("handshake", &group.name, OperationKind::Handshake { hubs });
-        }
-        if group.telemetry.is_some() && device.telemetry.is_some() {
-            row("telemetry", &group.name, OperationKind::Telemetry { hubs });
-        }
-        if device.answer.is_some() {
-            row("answer", &group.name, OperationKind::Answer { hubs });
-        }
-        if device.authentication.is_some() {
-            row(
-                "reauthenticate",
-                &group.name,
-                OperationKind::Reauthenticate { hubs },
-            );
-        }
+        hub_rows(hubs, group, &target.devices[group.device], &mut row);
     }
     for (riders, group) in riders.iter().enumerate() {
         let journey = &target.journeys[group.journey];

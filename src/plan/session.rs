@@ -1,5 +1,6 @@
 //! What a device asks of its MQTT session: what the broker keeps, how much it may send, what it says when the device is gone.
 
+use super::quantity::{count, duration};
 use super::template::{JsonTemplate, Template};
 use std::time::Duration;
 
@@ -71,7 +72,57 @@ pub struct Authentication {
     pub answer: Template,
 }
 
+impl Session {
+    /// What it asks for, as `check` says it.
+    #[must_use]
+    pub fn text(&self, version: MqttVersion) -> String {
+        let mut parts = vec![match version {
+            MqttVersion::V311 => "MQTT 3.1.1".to_owned(),
+            MqttVersion::V5 => "MQTT 5".to_owned(),
+        }];
+        parts.push(match (self.clean_start, version, self.expiry.is_zero()) {
+            (true, _, true) => "a new session each time".to_owned(),
+            (true, _, false) => format!(
+                "a new session each time, kept {} after it",
+                duration(self.expiry)
+            ),
+            (false, MqttVersion::V5, false) => {
+                format!("session kept for {}", duration(self.expiry))
+            }
+            (false, MqttVersion::V5, true) => "session resumed, and kept for no time".to_owned(),
+            (false, MqttVersion::V311, _) => "session kept".to_owned(),
+        });
+        if let Some(most) = self.receive_maximum {
+            parts.push(format!("receive maximum {most}"));
+        }
+        if self.topic_alias_maximum > 0 {
+            parts.push(format!("topic aliases {}", self.topic_alias_maximum));
+        }
+        if self.maximum_packet_size != Session::MAXIMUM_PACKET_SIZE {
+            parts.push(format!(
+                "packets up to {} bytes",
+                count(u64::from(self.maximum_packet_size))
+            ));
+        }
+        parts.join(", ")
+    }
+}
+
 impl Will {
+    /// What it says, as `check` says it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let retain = if self.retain { ", retained" } else { "" };
+        let delay = match self.delay.is_zero() {
+            true => String::new(),
+            false => format!(", after {}", duration(self.delay)),
+        };
+        format!(
+            "will to {} with QoS {}{retain}{delay}",
+            self.topic, self.qos
+        )
+    }
+
     pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
         each(&mut self.topic);
         if let WillBody::Text(text) = &mut self.body {

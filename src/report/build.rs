@@ -1,8 +1,9 @@
 //! From what was measured to a report: every number of every form is computed here.
 
 use super::data::{
-    GeneratorSection, HubRow, JudgementRow, LedgerRow, MarkRow, PacketRow, PauseRow, PublisherRow,
-    ReadmissionRow, Report, RunSection, SCHEMA_VERSION, ShardRow, StateCount, VerdictSection,
+    CauseRow, GeneratorSection, HubRow, JudgementRow, LedgerRow, MarkRow, PacketRow, PauseRow,
+    PublisherRow, ReadmissionRow, Report, RunSection, SCHEMA_VERSION, ShardRow, StateCount,
+    VerdictSection,
 };
 use super::{certificates, operations, places, pools, returns, timeline};
 use crate::event::{Outcome, PacketKind};
@@ -196,6 +197,13 @@ fn hubs(collector: &Collector) -> Vec<HubRow> {
             points
                 .filter_map(|second| Some(collector.series().get(second)?.hubs.get(hubs)?.standing))
         };
+        let stuck = || {
+            let points = timeline::load_seconds(collector);
+            points.filter_map(|second| {
+                let row = collector.series().get(second)?.hubs.get(hubs)?;
+                Some(u64::from(row.standing_stuck))
+            })
+        };
         HubRow {
             group: group.name.clone(),
             count: u64::from(group.count),
@@ -204,6 +212,10 @@ fn hubs(collector: &Collector) -> Vec<HubRow> {
             standing: standing().next_back().map_or(total.standing(), u64::from),
             standing_least: standing().min().map(u64::from),
             lost: total.lost,
+            losses: losses(collector, hubs),
+            stuck: total.stuck,
+            stuck_most: stuck().max().unwrap_or_default(),
+            retained: total.retained,
             left: total.left,
             refused: refusals(|outcome| matches!(outcome, Outcome::Refused(_))),
             throttled: refusals(Outcome::is_throttling),
@@ -213,6 +225,21 @@ fn hubs(collector: &Collector) -> Vec<HubRow> {
         }
     });
     rows.collect()
+}
+
+/// The most frequent cause first.
+fn losses(collector: &Collector, hubs: usize) -> Vec<CauseRow> {
+    let causes = collector.totals().losses.get(hubs);
+    let mut rows: Vec<CauseRow> = causes
+        .into_iter()
+        .flatten()
+        .map(|(cause, count)| CauseRow {
+            cause: cause.to_string(),
+            count: *count,
+        })
+        .collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.count));
+    rows
 }
 
 fn publishers(collector: &Collector) -> Vec<PublisherRow> {

@@ -420,6 +420,11 @@ fn hubs(report: &Report, text: &mut String) {
         "foreign messages",
     ];
     table(text, &heading, rows);
+    for row in &report.hubs {
+        if let Some(sessions) = text::sessions(row) {
+            let _ = writeln!(text, "{}: {sessions}\n", row.group);
+        }
+    }
     let publishers = report.publishers.iter().map(|row| {
         let numbers = [row.opened, row.accepted, row.lost];
         std::iter::once(row.device.clone())

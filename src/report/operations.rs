@@ -69,7 +69,7 @@ fn row(
             .outcomes
             .iter()
             .map(|(outcome, tally)| OutcomeRow {
-                outcome: outcome.to_string(),
+                outcome: collector.plan().outcome_text(row, *outcome),
                 attempts: tally.attempts,
                 actions: tally.actions,
             })

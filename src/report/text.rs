@@ -226,3 +226,31 @@ pub(super) fn reconnects(row: &ReconnectRow) -> String {
         format!("up to {peak}/s over a minute, none in the quiet time; {more} for each hub")
     }
 }
+
+/// What became of sessions and publishes besides: losses by cause, stuck hubs, retained messages; `None` if there were none.
+#[must_use]
+pub fn sessions(row: &HubRow) -> Option<String> {
+    let mut parts = Vec::new();
+    if !row.losses.is_empty() {
+        let causes: Vec<String> = row
+            .losses
+            .iter()
+            .map(|loss| format!("{} {}", loss.cause, figures::count(loss.count)))
+            .collect();
+        parts.push(format!("losses by cause: {}", causes.join(", ")));
+    }
+    if row.stuck > 0 {
+        parts.push(format!(
+            "stuck {} times, {} at the same time at most",
+            figures::count(row.stuck),
+            figures::count(row.stuck_most)
+        ));
+    }
+    if row.retained > 0 {
+        parts.push(format!(
+            "retained messages {}",
+            figures::count(row.retained)
+        ));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}

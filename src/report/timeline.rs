@@ -128,6 +128,10 @@ impl Lines<'_> {
         self.add("connected", "", Join::Lowest, |second| {
             standing(second).filter(|_| left.is_none_or(|left| second < left))
         });
+        let stuck = sum(|row| row.standing_stuck);
+        if (0..self.end).any(|second| stuck(second).is_some_and(|count: f64| count > 0.0)) {
+            self.add("stuck", "", Join::Highest, stuck);
+        }
         // Before 0:00 they connect for the first time.
         let zero = collector
             .marks()

@@ -105,9 +105,17 @@ fn waves(trigger: &Trigger, plan: &Plan, profile: &At<'_>) {
                 "give the device `identity:` with `issue:`, or with columns `next_cert` and `next_key`",
             );
         }
-        TriggerKind::Reauthenticate(_) => at("reauthenticate")
-            .wrong_key("MQTT 5 is not supported in this version", "leave it out"),
-        TriggerKind::Renew(_)
+        TriggerKind::Reauthenticate(_) if device.authentication.is_none() => {
+            at("reauthenticate").wrong_key(
+                format!(
+                    "the hubs of `{}` have nothing to authenticate with again",
+                    group.name
+                ),
+                "give the device `mqtt: 5` and `auth: { method: …, data: … }` in the target file",
+            );
+        }
+        TriggerKind::Reauthenticate(_)
+        | TriggerKind::Renew(_)
         | TriggerKind::Disconnect(_)
         | TriggerKind::Operate { .. }
         | TriggerKind::Offline(_)

@@ -5,13 +5,14 @@ use super::fields::Fields;
 use super::find;
 use super::identities;
 use super::reader::At;
+use super::session;
 use super::target::Names;
 use super::tls;
 use super::witness;
 use super::words::Placeholders;
 use crate::plan::identity::IdentitySet;
 use crate::plan::json_path::JsonPath;
-use crate::plan::session::Session;
+use crate::plan::session::MqttVersion;
 use crate::plan::target::{AnswerTopic, CommandTopic, Device, Find, Topic};
 use crate::plan::template::{JsonTemplate, Template};
 use std::path::Path;
@@ -27,7 +28,7 @@ pub(super) fn device(
     identities: &[IdentitySet],
 ) -> Option<Device> {
     let mut fields = at.fields()?;
-    check_version(&mut fields);
+    let version = session::version(&mut fields);
     let identity = fields
         .get("identity")
         .and_then(|at| identities::row(&at, names));
@@ -42,28 +43,16 @@ pub(super) fn device(
         .get("find")
         .and_then(|at| find::find(&at, names, &who));
     find::check(&fields, find.as_ref(), shards.len());
-    let client_id = fields.get("client_id").and_then(|at| {
-        let template = at.template(&serial)?;
-        tells_hubs_apart(
-            &at,
-            &template,
-            "hubs with one client id take each other's sessions",
-        );
-        Some(template)
-    });
-    let (username, password) = login(&mut fields, &serial);
-    let session = fields.get("session").and_then(|at| session(&at));
-    let session = session.unwrap_or_default();
+    let client_id = client_id(&mut fields, &serial);
+    let (username, password) = login(&mut fields, &serial, version);
+    let spoken = session::spoken(&mut fields, names, &who, version);
     let telemetry = fields
         .get("telemetry")
         .and_then(|at| topic(&at, names, &who));
     let command = fields
         .get("command")
         .and_then(|at| command_topic(&at, names, &who));
-    let answer = fields
-        .get("answer")
-        .and_then(|at| answer_topic(&at, names, &who));
-    check_answer(&fields, answer.is_some());
+    let answer = answer(&mut fields, names, &who);
     let ghost = witness::ghost(&mut fields, shards.len());
     let live_sessions = fields
         .get("live_sessions")
@@ -81,53 +70,58 @@ pub(super) fn device(
         live_sessions,
         shards,
         find: find.unwrap_or(Find::Balancer),
-        client_id: client_id.unwrap_or_else(serial_template),
+        client_id,
         username,
         password,
-        session,
+        version,
+        session: spoken.session,
+        will: spoken.will,
+        authentication: spoken.authentication,
         telemetry,
         command,
         answer,
         identity,
         tls,
-        ..Device::default()
     };
     tls::settle(&mut device, at, identities);
     Some(device)
 }
 
-fn check_answer(fields: &Fields<'_>, answers: bool) {
-    if answers && !fields.has("command") {
+fn client_id(fields: &mut Fields<'_>, known: &Placeholders<'_>) -> Template {
+    let text = fields.get("client_id").and_then(|at| {
+        let template = at.template(known)?;
+        tells_hubs_apart(
+            &at,
+            &template,
+            "hubs with one client id take each other's sessions",
+        );
+        Some(template)
+    });
+    text.unwrap_or_else(serial_template)
+}
+
+fn answer(fields: &mut Fields<'_>, names: &Names, who: &[&str]) -> Option<AnswerTopic> {
+    let answer = fields
+        .get("answer")
+        .and_then(|at| answer_topic(&at, names, who));
+    if answer.is_some() && !fields.has("command") {
         fields.at().find(&["answer"]).wrong_key(
             "an answer without a command",
             "add `command: { topic: …, id: { json: $.id } }`",
         );
     }
-}
-
-fn check_version(fields: &mut Fields<'_>) {
-    if let Some(at) = fields.get("mqtt") {
-        match at.lone_word() {
-            Some("3.1.1") => {}
-            Some("5") => at.wrong(
-                "MQTT 5 is not supported in this version",
-                "write `mqtt: 3.1.1`, or leave the key out",
-            ),
-            _ => at.wrong(
-                "unknown version of MQTT",
-                "write `mqtt: 3.1.1`, or leave the key out",
-            ),
-        }
-    }
+    answer
 }
 
 fn login(
     fields: &mut Fields<'_>,
     known: &Placeholders<'_>,
+    version: MqttVersion,
 ) -> (Option<Template>, Option<Template>) {
     let username = fields.get("username").and_then(|at| at.template(known));
     let password = fields.get("password").and_then(|at| at.template(known));
-    if password.is_some() && username.is_none() && !fields.has("username") {
+    let needs_username = version == MqttVersion::V311;
+    if needs_username && password.is_some() && username.is_none() && !fields.has("username") {
         fields.at().find(&["password"]).wrong_key(
             "a password without a username",
             "add `username: …`; MQTT 3.1.1 wants both",
@@ -178,16 +172,6 @@ fn shards(at: &At<'_>, names: &Names) -> Vec<(String, Template)> {
             ((*name).to_owned(), template.unwrap_or_default())
         })
         .collect()
-}
-
-fn session(at: &At<'_>) -> Option<Session> {
-    let mut fields = at.fields()?;
-    let clean_start = fields.get("clean_start").and_then(|at| at.truth());
-    fields.finish(&["expiry"]);
-    Some(Session {
-        clean_start: clean_start.unwrap_or(true),
-        ..Session::default()
-    })
 }
 
 pub(super) fn qos(fields: &mut Fields<'_>) -> u8 {

@@ -30,6 +30,7 @@ mod resolve;
 mod round_trip;
 mod schedule;
 pub mod schema;
+mod session;
 mod shape;
 mod steps;
 mod subject;

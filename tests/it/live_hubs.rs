@@ -3,5 +3,7 @@
 mod broker;
 mod commands;
 pub mod fleet;
+mod mqtt5;
 mod odd_servers;
 mod publisher;
+mod sessions;

@@ -1,6 +1,6 @@
 //! What a hub watches while its session stands: that pings, publishes and re-authentications are answered in time.
 
-use super::{Hub, State};
+use super::{Hub, NEVER, State};
 use crate::agents::attempt::Attempts;
 use crate::agents::{Action, Context, Timer};
 use crate::event::{Cause, HubChange, Offset, Outcome};
@@ -26,8 +26,8 @@ impl Hub {
     pub(super) fn arm_deadline(&mut self, at: Offset, out: &mut Vec<Action>) {
         // Until then the deadline is that of the attempt to connect.
         let stands = self.state == State::Connected;
-        if stands && self.deadline_at.is_none_or(|runs_out| at < runs_out) {
-            self.deadline_at = Some(at);
+        if stands && at < self.deadline_at {
+            self.deadline_at = at;
             out.push(Action::WakeAt(Timer::Deadline, at));
         }
     }
@@ -44,9 +44,8 @@ impl Hub {
         context: &mut Context<'_>,
         out: &mut Vec<Action>,
     ) {
-        self.deadline_at = None;
-        let pong_at = self.pinged_at.map(|sent| sent.after(self.pong_limit()));
-        if pong_at.is_some_and(|at| at <= now) {
+        self.deadline_at = NEVER;
+        if self.pong_at <= now {
             out.push(Action::Close(How::Close));
             let change = HubChange::Lost(Cause::KeepAlive);
             self.session_ended(
@@ -71,7 +70,8 @@ impl Hub {
             self.reauthenticated(now, Outcome::TimedOut, out);
         }
         self.arm_for_errands(out);
-        for at in pong_at.into_iter().chain(answer_at.filter(|at| *at > now)) {
+        self.arm_deadline(self.pong_at, out);
+        if let Some(at) = answer_at.filter(|at| *at > now) {
             self.arm_deadline(at, out);
         }
     }

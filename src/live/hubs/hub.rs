@@ -4,24 +4,21 @@
 //! payloads exist only while they are used.
 
 mod opening;
+mod session;
 
 use super::Group;
 use super::link::{Brought, Link, Phase};
 use super::orders::Board;
 use super::timers::{NEVER, Timers};
-use crate::agents::{
-    Accepted, Action, Agent, Context as Deciding, Hub, Input, Message, Order, ShardRow,
-};
+use crate::agents::{Action, Agent, Context as Deciding, Hub, Input, Message, Order, ShardRow};
 use crate::dice::Dice;
 use crate::event::{AgentId, AgentKind, Cause, Event, Offset, Outcome, PacketKind};
-use crate::live::mqtt::{End, Packet, kind, level};
+use crate::live::greeting::AGAIN;
+use crate::live::mqtt::{Connection, Disconnect, Packet, Property, Publish, Subscribe, kind};
 use crate::live::shards::{Speaker, render};
 use crate::net::connect::Source;
 use crate::net::tls::Credentials;
 use crate::plan::fault::How;
-use rumqttc::mqttbytes::v4::{
-    ConnectReturnCode, PubAck, Publish, Subscribe, SubscribeFilter, SubscribeReasonCode,
-};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -30,8 +27,6 @@ use std::time::Duration;
 use tokio::sync::{SemaphorePermit, watch};
 use tokio::time::{Instant, sleep_until};
 
-/// Return code of SUBACK for a subscription that is not granted.
-const NOT_GRANTED: u16 = 0x80;
 /// A day: an idle timer looks that far.
 const FAR: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -169,8 +164,9 @@ impl HubTask {
             Action::Connect { shard } => self.connect(shard, inputs),
             Action::Subscribe => self.subscribe(inputs),
             Action::Close(how) => self.close(how),
-            Action::Ping => self.send(&Packet::PingReq, inputs),
-            Action::Leave => self.close(How::Disconnect),
+            Action::Ping => drop(self.send(&Packet::PingReq, inputs)),
+            Action::Leave => self.leave(),
+            Action::Reauthenticate => self.authenticate(AGAIN, inputs),
             Action::Publish {
                 token,
                 message,
@@ -187,9 +183,8 @@ impl HubTask {
             }
             Action::Done => self.done = true,
             Action::Renew => self.renew(),
-            // A hub asks for no request and sends nothing for riders, and MQTT 3.1.1 knows no authentication of its own.
+            // A hub asks for no request and sends nothing for riders.
             Action::Request { .. }
-            | Action::Reauthenticate
             | Action::HandOver { .. }
             | Action::Post { .. }
             | Action::Abandon { .. }
@@ -242,10 +237,13 @@ impl HubTask {
         if let Link::Open(_, phase) = &mut self.link {
             *phase = Phase::Subscribing(packet);
         }
-        let path = render(&command.topic, self.speaker(&self.serial()), None);
-        let mut subscribe = Subscribe::new_many([SubscribeFilter::new(path, level(command.qos))]);
-        subscribe.pkid = packet;
-        self.send(&Packet::Subscribe(subscribe), inputs);
+        let subscribe = Packet::Subscribe(Subscribe {
+            packet_id: packet,
+            topic: render(&command.topic, self.speaker(&self.serial()), None),
+            options: command.qos,
+            properties: Vec::new(),
+        });
+        self.send(&subscribe, inputs);
     }
 
     fn publish(
@@ -259,18 +257,23 @@ impl HubTask {
         else {
             return;
         };
-        let mut publish = Publish::new(topic, level(qos), payload);
-        if qos > 0 {
-            publish.dup = again;
-            publish.pkid = self.packet_of(token);
-        }
-        self.send(&Packet::Publish(publish), inputs);
-        if qos == 0 && matches!(self.link, Link::Open(..)) {
-            inputs.push_back(Input::Published {
-                token,
-                outcome: Outcome::Ok,
-            });
-        }
+        let publish = Packet::Publish(Publish {
+            duplicate: again && qos > 0,
+            packet_id: (qos > 0).then(|| self.packet_of(token)),
+            topic,
+            payload: payload.into(),
+            ..Publish::default()
+        });
+        let outcome = match self.send(&publish, inputs) {
+            Some(true) if qos == 0 => Outcome::Ok,
+            // The broker does not take a packet of this size.
+            Some(false) => {
+                self.unanswered.retain(|(_, known)| *known != token);
+                Outcome::NotSent
+            }
+            _ => return,
+        };
+        inputs.push_back(Input::Published { token, outcome });
     }
 
     /// The packet id of a publish: the one that it had in this session, or a free one.
@@ -303,11 +306,31 @@ impl HubTask {
             How::Reset => connection.reset(),
             How::Close => connection.close(),
             How::Disconnect => {
-                if phase != Phase::Introduced && connection.send(&Packet::Disconnect).is_ok() {
-                    self.count(PacketKind::Disconnect, true);
-                }
+                self.say_goodbye(&mut connection, phase, Vec::new());
                 connection.close();
             }
+        }
+    }
+
+    /// Ends the session for good: a broker that would keep it is told to forget it, where the protocol can say so.
+    fn leave(&mut self) {
+        let Link::Open(mut connection, phase) = self.forget() else {
+            return;
+        };
+        let kept = !self.group.device().session.expiry.is_zero();
+        let forget = kept.then_some(Property::SessionExpiry(0));
+        self.say_goodbye(&mut connection, phase, forget.into_iter().collect());
+        connection.close();
+    }
+
+    /// DISCONNECT, in a session that was accepted.
+    fn say_goodbye(&self, connection: &mut Connection, phase: Phase, properties: Vec<Property>) {
+        let goodbye = Packet::Disconnect(Disconnect {
+            reason: 0,
+            properties,
+        });
+        if phase != Phase::Introduced && connection.send(&goodbye).is_ok_and(|sent| sent) {
+            self.count(PacketKind::Disconnect, true);
         }
     }
 
@@ -319,18 +342,23 @@ impl HubTask {
         std::mem::replace(&mut self.link, Link::Idle)
     }
 
-    fn send(&mut self, packet: &Packet, inputs: &mut VecDeque<Input<'static>>) {
+    /// Whether the packet is on its way; `Some(false)`: it is larger than the broker takes; `None`: there is no connection any more.
+    fn send(&mut self, packet: &Packet, inputs: &mut VecDeque<Input<'static>>) -> Option<bool> {
         let Link::Open(connection, _) = &mut self.link else {
-            return;
+            return None;
         };
         match connection.send(packet) {
-            Ok(()) => kind(packet)
-                .into_iter()
-                .for_each(|kind| self.count(kind, true)),
+            Ok(sent) => {
+                if sent {
+                    self.count(kind(packet), true);
+                }
+                Some(sent)
+            }
             Err(end) => {
                 let outcome = self.explain_end(&end);
                 drop(self.forget());
                 inputs.push_back(lost(outcome, end.cause()));
+                None
             }
         }
     }
@@ -365,108 +393,21 @@ impl HubTask {
             }
             Brought::Packets(packets, ended) => {
                 for packet in packets {
-                    kind(&packet)
-                        .into_iter()
-                        .for_each(|kind| self.count(kind, false));
+                    self.count(kind(&packet), false);
                     // The agent may have ended the connection over the packet before.
                     if matches!(self.link, Link::Open(..))
-                        && let Err(outcome) = self.packet(packet)
+                        && let Err(verdict) = self.packet(packet)
                     {
-                        self.end_session(outcome);
+                        self.end_session(verdict);
                     }
                 }
                 if let (Link::Open(..), Err(end)) = (&self.link, ended) {
-                    if matches!(end, End::Refused(_)) {
-                        self.count(PacketKind::ConnAck, false);
-                    }
-                    let cause = end.cause();
+                    self.say_why(end.reason());
                     let outcome = self.explain_end(&end);
-                    self.lose(outcome, cause);
+                    self.lose(outcome, end.cause());
                 }
             }
         }
-    }
-
-    /// What a packet means; an outcome ends the session.
-    fn packet(&mut self, packet: Packet) -> Result<(), Outcome> {
-        let Link::Open(_, phase) = &mut self.link else {
-            return Ok(());
-        };
-        match (packet, *phase) {
-            (Packet::ConnAck(answer), Phase::Introduced) => {
-                if answer.code != ConnectReturnCode::Success {
-                    return Err(Outcome::Refused(answer.code as u16));
-                }
-                *phase = Phase::Accepted;
-                if !answer.session_present {
-                    self.unanswered = Vec::new();
-                }
-                self.turn(Input::Accepted(Accepted {
-                    session_present: answer.session_present,
-                    ..Accepted::default()
-                }));
-            }
-            (Packet::SubAck(answer), Phase::Subscribing(packet)) => {
-                if answer.pkid != packet || answer.return_codes.len() != 1 {
-                    return Err(Outcome::Protocol);
-                }
-                if answer.return_codes[0] == SubscribeReasonCode::Failure {
-                    return Err(Outcome::Refused(NOT_GRANTED));
-                }
-                *phase = Phase::Subscribed;
-                self.turn(Input::Subscribed);
-            }
-            (_, Phase::Introduced) | (Packet::ConnAck(_) | Packet::SubAck(_), _) => {
-                return Err(Outcome::Protocol);
-            }
-            (Packet::Publish(publish), _) => self.arrived(&publish),
-            (Packet::PubAck(answer), _) => {
-                if let Some(place) = self
-                    .unanswered
-                    .iter()
-                    .position(|(packet, _)| *packet == answer.pkid)
-                {
-                    let (_, token) = self.unanswered.swap_remove(place);
-                    self.turn(Input::Published {
-                        token,
-                        outcome: Outcome::Ok,
-                    });
-                }
-            }
-            (Packet::PingResp, _) => self.turn(Input::Pong),
-            _ => return Err(Outcome::Protocol),
-        }
-        Ok(())
-    }
-
-    fn arrived(&mut self, publish: &Publish) {
-        if publish.pkid != 0 {
-            let mut inputs = VecDeque::new();
-            self.send(&Packet::PubAck(PubAck::new(publish.pkid)), &mut inputs);
-            // The message is there even if its acknowledgement can't be sent any more.
-            self.turn(self.command(publish));
-            inputs.into_iter().for_each(|input| self.turn(input));
-        } else {
-            self.turn(self.command(publish));
-        }
-    }
-
-    fn command(&self, publish: &Publish) -> Input<'static> {
-        Input::Command {
-            id: self.group.command(&publish.payload),
-            retained: publish.retain,
-        }
-    }
-
-    /// Ends a session because of what the peer sent.
-    fn end_session(&mut self, outcome: Outcome) {
-        let accepted = matches!(self.link, Link::Open(_, phase) if phase != Phase::Introduced);
-        self.close(if accepted && outcome == Outcome::Refused(NOT_GRANTED) {
-            How::Disconnect
-        } else {
-            How::Close
-        });
-        self.turn(lost(outcome, Cause::Protocol));
     }
 
     fn lose(&mut self, outcome: Outcome, cause: Cause) {

@@ -5,6 +5,7 @@ use crate::plan::HubGroup;
 use crate::plan::fault::{Disconnect, FaultKind, How, TriggerKind};
 use crate::plan::happening::readmit_text;
 use crate::plan::quantity::{count, duration, moment, rate};
+use crate::plan::session::Will;
 use crate::plan::target::{Device, Find, LabTls};
 use crate::plan::wave::{Jitter, OldSessions, Renew, Wave};
 use crate::retry::{Backoff, Retry, RetryBudget};
@@ -84,9 +85,8 @@ impl Outlook<'_> {
         Ok(())
     }
 
-    fn agents(&self, out: &mut Formatter<'_>) -> fmt::Result {
+    fn hubs(&self, out: &mut Formatter<'_>) -> fmt::Result {
         let plan = self.plan;
-        writeln!(out, "\nAgents")?;
         for group in &plan.hubs {
             let device = &plan.target.devices[group.device];
             writeln!(
@@ -108,7 +108,23 @@ impl Outlook<'_> {
                 policy(&group.reconnect.retry)
             )?;
             self.finding(group, out)?;
+            let will = device.will.iter().map(Will::text);
+            let authentication = device
+                .authentication
+                .iter()
+                .map(|planned| format!("authenticates by {}", planned.method));
+            let session = device.session.text(device.version);
+            for text in std::iter::once(session).chain(will).chain(authentication) {
+                writeln!(out, "  {:<14} {text}", "")?;
+            }
         }
+        Ok(())
+    }
+
+    fn agents(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let plan = self.plan;
+        writeln!(out, "\nAgents")?;
+        self.hubs(out)?;
         for (row, group) in plan.riders.iter().enumerate() {
             let journey = &plan.target.journeys[group.journey];
             let steps: Vec<&str> = journey

@@ -155,6 +155,9 @@ pub(super) fn hubs(report: &Report, page: &mut Page) {
                 figures::count(row.reconnects),
             ),
         );
+        if let Some(sessions) = text::sessions(row) {
+            page.wrapped("         ", &sessions);
+        }
     }
     for row in &report.places {
         for sentence in places::sentences(row) {

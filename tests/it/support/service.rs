@@ -1,5 +1,7 @@
 //! Installed services, each test with its own on a free port.
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -53,7 +55,7 @@ pub struct Mosquitto {
     pub port: u16,
     log: PathBuf,
     child: Child,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 /// Starts a mosquitto on 127.0.0.1 that lets everybody in and logs everything; `None` if it is not installed.
@@ -76,19 +78,12 @@ pub fn mosquitto_with(lines: impl Fn(&Path) -> String) -> Option<Mosquitto> {
             lines(directory.path())
         );
         std::fs::write(&configuration, text).unwrap();
-        let child = Command::new(&program)
-            .arg("-c")
-            .arg(&configuration)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(File::create(&log).unwrap())
-            .spawn()
-            .unwrap();
+        let child = start_mosquitto(&program, &configuration, &log);
         let mut broker = Mosquitto {
             port,
             log,
             child,
-            _directory: directory,
+            directory,
         };
         let stands = listens(broker.address(), Duration::from_secs(5));
         // Somebody else may have taken the port in between.
@@ -99,7 +94,33 @@ pub fn mosquitto_with(lines: impl Fn(&Path) -> String) -> Option<Mosquitto> {
     panic!("mosquitto did not start");
 }
 
+fn start_mosquitto(program: &Path, configuration: &Path, log: &Path) -> Child {
+    Command::new(program)
+        .arg("-c")
+        .arg(configuration)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(File::create(log).unwrap())
+        .spawn()
+        .unwrap()
+}
+
 impl Mosquitto {
+    /// Sends a signal to it; SIGTERM makes it write what it keeps, SIGSTOP silences it.
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap());
+        kill(pid, signal).unwrap();
+    }
+
+    /// Ends it with this signal and starts it again on the same port, with what it kept and with an empty log.
+    pub fn restart(&mut self, signal: Signal) {
+        self.signal(signal);
+        self.child.wait().unwrap();
+        let configuration = self.directory.path().join("mosquitto.conf");
+        self.child = start_mosquitto(&program("mosquitto").unwrap(), &configuration, &self.log);
+        assert!(listens(self.address(), Duration::from_secs(10)));
+    }
+
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.port))
     }

@@ -4,9 +4,10 @@ use super::HubTask;
 use crate::agents::Input;
 use crate::event::{Event, Outcome};
 use crate::live::carrier::{Failure, Next, Step};
+use crate::live::greeting::greeting;
 use crate::live::hubs::link::{Link, Phase};
-use crate::live::mqtt::{Connection, End};
-use crate::live::shards::{greeting, render};
+use crate::live::mqtt::{Connection, End, Packet};
+use crate::live::shards::render;
 use crate::net::stream::Stream;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -87,13 +88,17 @@ impl HubTask {
     }
 
     fn introduce(&mut self, stream: Stream) {
-        self.link = Link::Open(Connection::new(stream), Phase::Introduced);
+        self.link = Link::Open(
+            Connection::new(stream, self.group.device()),
+            Phase::Introduced,
+        );
         self.next_packet = 0;
         let group = Arc::clone(&self.group);
         let serial = self.serial();
         let speaker = self.speaker(&serial);
         let client_id = render(&group.device().client_id, speaker, None);
         let greeting = greeting(group.device(), client_id, speaker, group.hubs().keep_alive);
+        let greeting = Packet::Connect(Box::new(greeting));
         let mut inputs = VecDeque::new();
         self.send(&greeting, &mut inputs);
         inputs.into_iter().for_each(|input| self.turn(input));
