@@ -1,7 +1,7 @@
 //! What `rushhour check` prints of docks.
 
 use super::Outlook;
-use super::print::policy;
+use super::policy::policy;
 use crate::plan::dock::{Flush, SomeDocks};
 use crate::plan::quantity::{count, duration};
 use std::fmt::{self, Formatter};

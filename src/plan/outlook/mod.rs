@@ -6,6 +6,7 @@
 mod connects;
 mod docks;
 mod journeys;
+mod policy;
 mod print;
 mod tokens;
 
