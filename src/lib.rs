@@ -11,11 +11,11 @@
 //! | [`arrivals`] | when the n-th arrival is due |
 //! | [`retry`] | how long to wait before the next attempt, and how many retries a group may make |
 //! | [`plan`] | what a run is, as checked plain data; `plan::outlook` says what it asks of target and machine |
-//! | [`spec`] | YAML in, plan out, with every problem at its place |
+//! | [`spec`] | YAML in, plan out, with every problem at its place; the JSON Schemas that editors use |
 //! | [`agents`] | what hub, rider, issuer and dock decide |
-//! | [`net`] | the only door to the network: host list, look-ups, source addresses, HTTP, secrets, limits, the clock |
-//! | [`live`] | what agents decided, done for real: MQTT, riders on Goose, issuers |
-//! | [`chaos`] | faults done and undone: proxy process, kill, journal, watchdog, heal |
+//! | [`net`] | the only door to the network: host list, look-ups, source addresses, TLS, identities, HTTP, secrets, limits, the clock |
+//! | [`live`] | what agents decided, done for real: MQTT, riders on Goose, issuers, docks, tokens |
+//! | [`chaos`] | faults done and undone: proxy process with Toxiproxy's API, links, cuts, kill, journal, watchdog, heal |
 //! | [`probe`] | reads the target: Prometheus texts; presets are data |
 //! | [`measure`] | recorder, ledger, pool, recovery, verdict |
 //! | [`report`] | one plain `Report`; a function for each form |
