@@ -390,7 +390,8 @@ pub enum Event {
         peer: Option<CertificateSerial>,
         at: Offset,
     },
-    /// What exactly was wrong the first time that an operation ended like this; told once for each cause.
+    /// What exactly was wrong when an attempt of this operation, or a session that it had opened, ended like this. It counts nothing:
+    /// the end itself is told apart.
     Explained {
         operation: OperationId,
         outcome: Outcome,

@@ -32,7 +32,7 @@ pub struct StoredRequest {
     pub secrets: BTreeMap<String, SecretSource>,
     /// The target's `never`.
     pub never: Vec<String>,
-    /// The target's `trust`.
+    /// The target's `trust`; a whole path, since healing may begin in another folder.
     #[serde(default)]
     pub trust: Option<String>,
 }
@@ -75,7 +75,7 @@ impl StoredRequest {
             ok: request.answer.ok.clone(),
             secrets: BTreeMap::new(),
             never: target.never.clone(),
-            trust: target.trust.as_ref().map(ToString::to_string),
+            trust: target.trust.as_ref().map(whole),
         };
         let mut named = Vec::new();
         stored
@@ -129,7 +129,7 @@ impl StoredRequest {
             }
             Err(outcome) => Err(RequestError::Failed {
                 request: self.to_string(),
-                outcome: outcome.to_string(),
+                outcome: answer.in_words(outcome),
             }),
         }
     }
@@ -150,6 +150,15 @@ impl StoredRequest {
                 ..Answer::default()
             },
         })
+    }
+}
+
+fn whole(path: &Template) -> String {
+    let path = path.to_string();
+    match std::path::absolute(&path) {
+        Ok(whole) => whole.display().to_string(),
+        // Nothing stands there: reading it says so.
+        Err(_) => path,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What becomes of a hub's session, why it ended although the hub had not asked for it, and the standard names of MQTT's codes.
 
+use super::TlsTrouble;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -47,6 +48,8 @@ pub enum Cause {
     Protocol,
     /// The broker sent a packet above the limit that it had been told.
     TooLarge,
+    /// The peer ended TLS over a certificate or over what was offered.
+    Tls(TlsTrouble),
     /// The network or this machine: no route any more, retransmissions given up, a broken TLS record.
     Network,
 }
@@ -66,6 +69,7 @@ impl fmt::Display for Cause {
             Cause::Disconnected(code) => write!(formatter, "0x{code:02X} {}", reason(*code)),
             Cause::Protocol => formatter.write_str("protocol"),
             Cause::TooLarge => formatter.write_str("packet too large"),
+            Cause::Tls(trouble) => formatter.write_str(trouble.name()),
             Cause::Network => formatter.write_str("network"),
         }
     }

@@ -16,6 +16,9 @@ use std::io;
 use std::pin::Pin;
 use tokio::net::TcpStream;
 
+/// What is said of a refusal by a peer that had asked for a certificate.
+const NO_CERTIFICATE: &str = "it had asked for a client certificate, and there is none: give the device an `identity:` or `tls: { cert: …, key: … }`";
+
 /// Why nobody can connect to a device's shards.
 #[derive(Debug, thiserror::Error)]
 pub enum NotReady {
@@ -161,7 +164,7 @@ impl Failure {
         if is_refusal && terms.is_some_and(Terms::lacked_a_certificate) {
             return Failure {
                 outcome: Outcome::Tls(TlsTrouble::ClientCertificateRequired),
-                ..self
+                text: self.text.map(|text| format!("{text}; {NO_CERTIFICATE}")),
             };
         }
         self

@@ -26,10 +26,14 @@ pub enum GhostError {
     #[error(transparent)]
     Broker(#[from] NotReady),
     #[error(
-        "device `{device}`: a ghost was not let in and granted `{filter}` on every shard within {} s; leave `ghost` out, or allow it there",
+        "device `{device}`: a ghost was not let in and granted `{filter}` on every shard within {} s ({why}); leave `ghost` out, or allow it there",
         PATIENCE.as_secs()
     )]
-    NotGranted { device: String, filter: String },
+    NotGranted {
+        device: String,
+        filter: String,
+        why: String,
+    },
 }
 
 /// The ghosts of a run. Dropping it ends them.
@@ -57,10 +61,11 @@ impl Ghosts {
             }
             let client =
                 Publisher::open(plan, row, hosts, (clock, run_tag), sink, Some(seats)).await?;
-            if !client.stands(PATIENCE).await {
+            if let Err(why) = client.stands(PATIENCE).await {
                 return Err(GhostError::NotGranted {
                     device: device.name.clone(),
                     filter: filter(plan, row),
+                    why,
                 });
             }
             clients.push(client);

@@ -11,7 +11,7 @@ mod orders;
 pub(super) mod timers;
 
 use crate::agents::{HubConfig, Message, Order};
-use crate::event::{AgentKind, CommandId, Event, HubChange, Offset, Outcome, Sink};
+use crate::event::{AgentKind, CommandId, Event, HubChange, Offset, OperationId, Sink};
 use crate::live::carrier::{Failure, NotReady};
 use crate::live::seats::Seats;
 use crate::live::shards::{Shards, Speaker, render, value};
@@ -22,14 +22,14 @@ use crate::net::tls::{Credentials, Holders, Wallet};
 use crate::plan::fault::{Disconnect, TriggerKind};
 use crate::plan::target::Device;
 use crate::plan::wave::OldSessions;
-use crate::plan::{HubGroup, Plan};
+use crate::plan::{HubGroup, OperationKind, Plan};
 use crate::retry::Budget;
 pub use door::Door;
 use find::Asker;
 use hub::HubTask;
 use orders::Board;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep};
@@ -84,8 +84,6 @@ struct Group {
     seats: Arc<Seats>,
     /// The hubs' certificates, if they have any.
     wallet: Option<Wallet>,
-    /// What has been explained already: once for each cause is enough.
-    explained: Mutex<Vec<Outcome>>,
     /// By shard.
     ramp: Vec<Semaphore>,
     connected: AtomicU32,
@@ -127,7 +125,6 @@ pub async fn start(
             asker: Asker::of(device, hubs, hosts)?,
             seats: Arc::clone(&seats),
             wallet,
-            explained: Mutex::default(),
             connected: AtomicU32::new(0),
             budget: plan.budget(AgentKind::Hub, row),
         }));
@@ -281,23 +278,26 @@ impl Group {
         Some(self.shards.terms()?.credentials(identity))
     }
 
-    /// Tells what exactly was wrong, the first time that something ends like this.
+    /// Tells what exactly was wrong.
     fn explain(&self, index: u32, failure: &Failure) {
-        let Some(text) = &failure.text else { return };
-        let mut explained = self
-            .explained
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if explained.contains(&failure.outcome) {
-            return;
+        self.explain_for(self.config.connect(), index, failure);
+    }
+
+    /// The same of a question for its shard.
+    fn explain_find(&self, index: u32, failure: &Failure) {
+        let hubs = usize::from(self.row);
+        if let Some(operation) = self.plan.operation(OperationKind::Find { hubs }) {
+            self.explain_for(operation, index, failure);
         }
-        explained.push(failure.outcome);
-        drop(explained);
+    }
+
+    fn explain_for(&self, operation: OperationId, index: u32, failure: &Failure) {
+        let Some(text) = &failure.text else { return };
         let serial = self.hubs().serial(u64::from(index));
         self.tell(
             index,
             Event::Explained {
-                operation: self.config.connect(),
+                operation,
                 outcome: failure.outcome,
                 text: format!("{serial}: {text}"),
                 at: self.clock.now(),

@@ -35,10 +35,14 @@ pub enum IssuerError {
     #[error(transparent)]
     Broker(#[from] NotReady),
     #[error(
-        "commands for `{device}` are published, and of its brokers ({addresses}) not all accepted a connection within {} s; look whether they run and whether user name and password are right",
+        "commands for `{device}` are published, and of its brokers ({addresses}) not all accepted a connection within {} s: {why}; look whether they run and whether user name, password and certificates are right",
         PATIENCE.as_secs()
     )]
-    NoBroker { device: String, addresses: String },
+    NoBroker {
+        device: String,
+        addresses: String,
+        why: String,
+    },
 }
 
 /// All issuers of a run.
@@ -170,7 +174,7 @@ async fn publishers(
     let mut publishers = BTreeMap::new();
     for (device, sink) in devices.into_iter().zip(sinks.iter().cycle()) {
         let publisher = Publisher::start(plan, device, hosts, clock, run_tag, sink).await?;
-        if !publisher.stands(PATIENCE).await {
+        if let Err(why) = publisher.stands(PATIENCE).await {
             let device = &plan.target.devices[device];
             let addresses: Vec<String> = device
                 .shards
@@ -180,6 +184,7 @@ async fn publishers(
             return Err(IssuerError::NoBroker {
                 device: device.name.clone(),
                 addresses: addresses.join(", "),
+                why,
             });
         }
         publishers.insert(device, publisher);

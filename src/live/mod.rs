@@ -5,6 +5,7 @@
 
 mod carrier;
 pub mod docks;
+mod explain;
 pub mod ghosts;
 mod greeting;
 pub mod hubs;

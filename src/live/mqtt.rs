@@ -57,8 +57,11 @@ impl End {
     pub(super) fn cause(&self) -> Cause {
         match self {
             End::Closed => Cause::Closed,
-            End::Failed(error) if connect::outcome(error) == Outcome::Reset => Cause::Reset,
-            End::Failed(_) => Cause::Network,
+            End::Failed(error) => match connect::outcome(error) {
+                Outcome::Reset => Cause::Reset,
+                Outcome::Tls(trouble) => Cause::Tls(trouble),
+                _ => Cause::Network,
+            },
             End::Malformed => Cause::Protocol,
             End::TooLarge => Cause::TooLarge,
         }

@@ -49,7 +49,15 @@ pub struct Publisher {
 #[derive(Clone)]
 struct Line {
     requests: mpsc::Sender<Request>,
-    stands: watch::Receiver<bool>,
+    stands: watch::Receiver<Stand>,
+}
+
+/// Whether a shard has accepted the connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Stand {
+    Stands,
+    /// Not now; what the last attempt came to.
+    Fell(String),
 }
 
 struct Request {
@@ -91,7 +99,7 @@ impl Publisher {
         let identity = wallet.as_ref().and_then(|wallet| wallet.identity(0));
         let lines = (0..shards.count()).map(|shard| {
             let (requests, receiver) = mpsc::channel(WAITING);
-            let (stand, stands) = watch::channel(false);
+            let (stand, stands) = watch::channel(Stand::Fell("no answer yet".to_owned()));
             let ghost =
                 seats.map(|seats| Ghost::new(plan, device, shard, run_tag, Arc::clone(seats)));
             let kind = if ghost.is_some() { "ghost" } else { "issuers" };
@@ -100,7 +108,6 @@ impl Publisher {
                 shards: Arc::clone(&shards),
                 shard,
                 rows: rows.clone(),
-                explained: Vec::new(),
                 plan: Arc::clone(plan),
                 device,
                 name: format!("{run_tag}-{kind}-{device}-{shard}"),
@@ -113,6 +120,7 @@ impl Publisher {
                 places: usize::from(u16::MAX),
                 unanswered: HashMap::new(),
                 ghost,
+                why: None,
             };
             tokio::spawn(task.run(receiver));
             Line { requests, stands }
@@ -127,23 +135,29 @@ impl Publisher {
         self.lines.len()
     }
 
-    /// Waits until every shard has accepted the connection; false if one has not within `limit`.
-    pub async fn stands(&self, limit: Duration) -> bool {
+    /// Waits until every shard has accepted the connection.
+    ///
+    /// # Errors
+    /// What kept the first one from it that has not within `limit`.
+    pub async fn stands(&self, limit: Duration) -> Result<(), String> {
         let all = async {
             for line in &self.lines {
-                if line
+                // A task that is gone stands no more; what it came to is read below.
+                let _ = line
                     .stands
                     .clone()
-                    .wait_for(|stands| *stands)
-                    .await
-                    .is_err()
-                {
-                    return false;
-                }
+                    .wait_for(|stand| *stand == Stand::Stands)
+                    .await;
             }
-            true
         };
-        timeout(limit, all).await.unwrap_or(false)
+        // What does not stand by then is read below.
+        let _ = timeout(limit, all).await;
+        for line in &self.lines {
+            if let Stand::Fell(why) = &*line.stands.borrow() {
+                return Err(why.clone());
+            }
+        }
+        Ok(())
     }
 
     /// Publishes on a shard, once. QoS 0 is `Ok` when it is handed to the socket, QoS 1 at its PUBACK;
@@ -185,7 +199,7 @@ struct Task {
     name: String,
     clock: Clock,
     sink: Sink,
-    stand: watch::Sender<bool>,
+    stand: watch::Sender<Stand>,
     dice: Dice,
     shards: Arc<Shards>,
     shard: usize,
@@ -193,8 +207,6 @@ struct Task {
     rows: Option<Rows>,
     /// What it brings to TLS.
     credentials: Option<Credentials>,
-    /// What has been explained already.
-    explained: Vec<Outcome>,
     next_packet: u16,
     /// Between two PINGREQ.
     keep_alive: Duration,
@@ -204,6 +216,8 @@ struct Task {
     unanswered: HashMap<u16, oneshot::Sender<Outcome>>,
     /// It publishes nothing, and watches what arrives.
     ghost: Option<Ghost>,
+    /// What exactly was wrong with the attempt under way.
+    why: Option<String>,
 }
 
 impl Task {
@@ -213,10 +227,13 @@ impl Task {
             match self.open(&mut requests).await {
                 Ok(Some(mut connection)) => {
                     failures = 0;
-                    self.stand.send_replace(self.ghost.is_none());
+                    if self.ghost.is_none() {
+                        self.stand.send_replace(Stand::Stands);
+                    }
                     self.change(HubChange::Connected);
                     let ended = self.serve(&mut connection, &mut requests).await;
-                    self.stand.send_replace(false);
+                    let why = ended.map_or_else(String::new, |cause| cause.to_string());
+                    self.stand.send_replace(Stand::Fell(why));
                     for (_, answer) in self.unanswered.drain() {
                         // Whoever gave up no longer listens.
                         let _ = answer.send(Outcome::Reset);
@@ -231,7 +248,11 @@ impl Task {
                     self.change(HubChange::Lost(cause));
                 }
                 Ok(None) => return,
-                Err(_) => failures = failures.saturating_add(1),
+                Err(outcome) => {
+                    failures = failures.saturating_add(1);
+                    let why = self.why.take().unwrap_or_else(|| outcome.to_string());
+                    self.stand.send_replace(Stand::Fell(why));
+                }
             }
             let limit = FIRST_WAIT
                 .saturating_mul(1 << failures.min(16))
@@ -286,7 +307,7 @@ impl Task {
                             }
                             Packet::PingResp => pong_until = None,
                             Packet::SubAck(answer) if Ghost::is_granted(answer) => {
-                                self.stand.send_replace(true);
+                                self.stand.send_replace(Stand::Stands);
                             }
                             Packet::Publish(publish) => {
                                 let now = self.clock.now();

@@ -3,6 +3,7 @@
 //! Decides when a place among those in flight is taken and given back. Knows neither schedules nor the wire.
 
 use super::docks::Inboxes;
+use super::explain::tell;
 use crate::agents::{Action, Agent, Context, Input, Order, Reply, ReplyResult, Timer};
 use crate::dice::Dice;
 use crate::event::{Offset, Outcome, Sink};
@@ -38,6 +39,8 @@ pub(super) struct Answered {
     pub result: ReplyResult,
     pub body: Vec<u8>,
     pub retry_after: Option<Duration>,
+    /// What exactly was wrong, where the class does not say it all.
+    pub why: Option<Box<str>>,
 }
 
 impl Answered {
@@ -47,6 +50,7 @@ impl Answered {
             result,
             body: Vec::new(),
             retry_after: None,
+            why: None,
         }
     }
 
@@ -65,6 +69,7 @@ impl From<Answer> for Answered {
             },
             body: answer.body,
             retry_after: answer.retry_after,
+            why: answer.why,
         }
     }
 }
@@ -130,8 +135,19 @@ impl<A: Agent> Ticket<A> {
         self.decide(worker, input, actions)
     }
 
-    /// Lets the agent decide, tells what it tells, and gives back what it wants. `actions` is room to work in, left empty.
     fn decide(&mut self, worker: &Worker, input: Input<'_>, actions: &mut Vec<Action>) -> Then {
+        self.decide_knowing(worker, input, None, actions)
+    }
+
+    /// Lets the agent decide, tells what it tells and `why` an attempt ended, and gives back what it wants. `actions` is room to work
+    /// in, left empty.
+    fn decide_knowing(
+        &mut self,
+        worker: &Worker,
+        input: Input<'_>,
+        why: Option<&str>,
+        actions: &mut Vec<Action>,
+    ) -> Then {
         let mut context = Context {
             dice: &mut self.dice,
             budget: &self.places.budget,
@@ -141,7 +157,7 @@ impl<A: Agent> Ticket<A> {
         let mut then = Then::End;
         for action in actions.drain(..) {
             match action {
-                Action::Tell(event) => (worker.sink)(event),
+                Action::Tell(event) => tell(&worker.sink, event, why),
                 Action::Request { timeout } => then = Then::Request(timeout),
                 Action::WakeAt(timer, at) => then = Then::Rest(timer, at),
                 Action::HandOver {
@@ -168,7 +184,8 @@ impl<A: Agent> Ticket<A> {
             body: &answered.body,
             retry_after: answered.retry_after,
         };
-        self.decide(worker, Input::Reply(reply), actions)
+        let why = answered.why.as_deref();
+        self.decide_knowing(worker, Input::Reply(reply), why, actions)
     }
 
     /// The agent's time is over: it is told to leave as soon as it gets to work.

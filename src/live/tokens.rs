@@ -4,6 +4,7 @@
 //! renewal that helped nobody the next one waits longer, up to [`LONGEST_WAIT`]. Values are in memory only: no event and no error holds
 //! one.
 
+use super::explain::tell;
 use crate::dice::Dice;
 use crate::event::{Event, Offset, OperationId, Outcome, Sink};
 use crate::net::clock::Clock;
@@ -218,12 +219,13 @@ impl Token {
             Ok(()) => Outcome::Ok,
             Err((outcome, _)) => *outcome,
         };
-        (self.sink)(Event::Answered {
+        let answered = Event::Answered {
             operation,
             sent: started,
             at,
             outcome,
-        });
+        };
+        tell(&self.sink, answered, answer.why.as_deref());
         (self.sink)(Event::Finished {
             operation,
             due,
@@ -269,7 +271,7 @@ impl Token {
     fn take(&self, answer: &Answer, now: Offset) -> Result<(), (Outcome, String)> {
         let status = answer
             .result
-            .map_err(|outcome| (outcome, outcome.to_string()))?;
+            .map_err(|outcome| (outcome, answer.in_words(outcome)))?;
         let document = serde_json::from_slice::<Value>(&answer.body).ok();
         if !self.spec.request.answer.is_ok(status) {
             let code = document.as_ref().and_then(error_code);

@@ -124,7 +124,7 @@ impl List<'_> {
         let answer = self.http.perform(request, &mut value, TIMEOUT).await;
         let status = answer
             .result
-            .map_err(|outcome| format!("{}: {outcome}", request.url))?;
+            .map_err(|outcome| format!("{}: {}", request.url, answer.in_words(outcome)))?;
         if !request.answer.is_ok(status) {
             return Err(format!("{} answered {status}", request.url));
         }

@@ -244,6 +244,7 @@ impl Collector {
             self.totals.tally(taken.tallies);
             self.totals.retries(taken.retries);
             self.totals.losses(taken.losses);
+            self.totals.explained(taken.explained);
             self.totals.packets(&taken.packets);
             self.totals.publishers(&taken.publishers);
             self.totals.lost_steps += taken.lost_steps;

@@ -5,6 +5,7 @@
 
 pub mod certificates;
 pub mod collector;
+pub mod explained;
 pub mod figures;
 pub mod histogram;
 pub mod interval;

@@ -4,6 +4,7 @@
 //! takes what is closed. An event counts in its own second; one that is told after that second was closed counts in the oldest
 //! open one, because a sum that holds is worth more than a place that is exact.
 
+use super::explained::{self, Explanations};
 use super::publishers::PublisherTotal;
 use super::retries::RetryTotal;
 use super::returns::{self, BadReturn, Told};
@@ -96,6 +97,8 @@ pub(super) struct Contents {
     pub carried: Option<Second>,
     pub tallies: BTreeMap<(OperationId, Outcome), Tally>,
     pub retries: BTreeMap<OperationId, RetryTotal>,
+    /// What exactly was wrong.
+    pub explained: Explanations,
     /// Lost sessions by group and cause.
     pub losses: BTreeMap<(u16, Cause), u64>,
     /// By group, then by kind.
@@ -180,13 +183,12 @@ impl Shard {
                     row.packet(*kind, *sent);
                 }
             }
-            Event::Retry {
-                operation, change, ..
-            } => contents
-                .retries
-                .entry(*operation)
-                .or_default()
-                .change(*change),
+            Event::Explained {
+                operation,
+                outcome,
+                text,
+                at,
+            } => explained::tell(&mut contents.explained, (*operation, *outcome), text, *at),
             _ => self.count(&mut contents, event),
         }
     }
@@ -236,6 +238,12 @@ impl Shard {
                     row.refused += 1;
                     row.throttled += u32::from(outcome.is_throttling());
                 }
+            }
+            Event::Retry {
+                operation, change, ..
+            } => {
+                let retries = contents.retries.entry(operation).or_default();
+                retries.change(change);
             }
             Event::Finished { .. } => self.finished(contents, event),
             Event::Hub { group, change, at } => contents.session(&self.plan, group, change, at),

@@ -1,5 +1,6 @@
 //! Sums over the whole run, from the clock's beginning to now.
 
+use super::explained::{self, Explained, Explanations};
 use super::histogram::Histogram;
 use super::ledger::State;
 use super::publishers::PublisherTotal;
@@ -51,6 +52,8 @@ pub struct OperationTotal {
     /// How attempts and actions ended, by class and code.
     pub outcomes: BTreeMap<Outcome, Tally>,
     pub retries: RetryTotal,
+    /// What exactly was wrong, where it was told.
+    pub explained: BTreeMap<Outcome, Explained>,
     /// Of those that were under way at the end: how long since they were due, in microseconds.
     pub unfinished_ages: Histogram,
 }
@@ -165,6 +168,10 @@ impl Totals {
                 total.retries.add(counts);
             }
         }
+    }
+
+    pub(super) fn explained(&mut self, told: Explanations) {
+        explained::add(&mut self.operations, told);
     }
 
     pub(super) fn losses(&mut self, losses: BTreeMap<(u16, Cause), u64>) {

@@ -63,6 +63,8 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// What `Retry-After` asks for, from now.
     pub retry_after: Option<Duration>,
+    /// What exactly was wrong, where the class does not say it all.
+    pub why: Option<Box<str>>,
 }
 
 impl Answer {
@@ -73,6 +75,29 @@ impl Answer {
             result: Err(outcome),
             body: Vec::new(),
             retry_after: None,
+            why: None,
+        }
+    }
+
+    /// No answer, because of this error.
+    fn of_error(error: &reqwest::Error) -> Answer {
+        let peer = error.url().and_then(|url| {
+            let port = url.port_or_known_default()?;
+            Some(Endpoint::new(url.host_str()?, port).to_string())
+        });
+        let why = explain_tls(error, peer.as_deref().unwrap_or("the server"));
+        Answer {
+            why: why.map(String::into_boxed_str),
+            ..Answer::failed(outcome(error))
+        }
+    }
+
+    /// What kept it from being an answer, in words; `outcome` is its class.
+    #[must_use]
+    pub fn in_words(&self, outcome: Outcome) -> String {
+        match &self.why {
+            Some(why) => why.to_string(),
+            None => outcome.to_string(),
         }
     }
 }
@@ -249,7 +274,7 @@ impl Http {
 pub async fn receive(sent: Result<Response, reqwest::Error>) -> Answer {
     let mut response = match sent {
         Ok(response) => response,
-        Err(error) => return Answer::failed(outcome(&error)),
+        Err(error) => return Answer::of_error(&error),
     };
     let status = response.status().as_u16();
     let retry_after = retry_after(response.headers());
@@ -265,9 +290,10 @@ pub async fn receive(sent: Result<Response, reqwest::Error>) -> Answer {
                     result: Ok(status),
                     body,
                     retry_after,
+                    why: None,
                 };
             }
-            Err(error) => return Answer::failed(outcome(&error)),
+            Err(error) => return Answer::of_error(&error),
         }
     }
 }
@@ -310,8 +336,7 @@ pub fn outcome(error: &reqwest::Error) -> Outcome {
 }
 
 /// What exactly was wrong with TLS; `None` if that was not the matter. `peer` is whom the text speaks of.
-#[must_use]
-pub fn explain_tls(error: &reqwest::Error, peer: &str) -> Option<String> {
+fn explain_tls(error: &reqwest::Error, peer: &str) -> Option<String> {
     let mut source: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(here) = source {
         if let Some(text) = here

@@ -232,7 +232,7 @@ fn body_of(answer: Answer, url: &Template) -> Result<Vec<u8>, Gap> {
             GapReason::Unreadable,
             "no HTTP, or a body above 16 MiB".to_owned(),
         ),
-        Err(outcome) => (GapReason::Unreachable, outcome.to_string()),
+        Err(outcome) => (GapReason::Unreachable, answer.in_words(outcome)),
     };
     Err(Gap {
         reason,

@@ -5,7 +5,7 @@ use super::data::{
     PublisherRow, ReadmissionRow, Report, RunSection, SCHEMA_VERSION, ShardRow, StateCount,
     VerdictSection,
 };
-use super::{certificates, operations, places, pools, returns, timeline};
+use super::{certificates, operations, places, pools, returns, timeline, troubles};
 use crate::event::{Outcome, PacketKind};
 use crate::measure::marks::MarkState;
 use crate::measure::pool::PoolSeries;
@@ -54,6 +54,7 @@ pub fn build(
             .map(|row| judgement(collector, row))
             .collect(),
         operations: operations::rows(collector),
+        troubles: troubles::rows(collector),
         hubs: hubs(collector),
         places: places::rows(collector),
         certificates: certificates::rows(collector),

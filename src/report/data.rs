@@ -2,7 +2,9 @@
 
 mod fleet;
 
-pub use fleet::{CertificateExample, CertificateRow, PlaceRow, ReferenceRow, SeenRow, ShardHubs};
+pub use fleet::{
+    CertificateExample, CertificateRow, PlaceRow, ReferenceRow, SeenRow, ShardHubs, TroubleRow,
+};
 
 mod hubs;
 
@@ -23,6 +25,9 @@ pub struct Report {
     /// In the order of the files.
     pub judgements: Vec<JudgementRow>,
     pub operations: Vec<OperationRow>,
+    /// What exactly was wrong, where an outcome's class does not say it all.
+    #[serde(default)]
+    pub troubles: Vec<TroubleRow>,
     pub hubs: Vec<HubRow>,
     /// One row for each group of hubs with several shards.
     #[serde(default)]

@@ -3,7 +3,7 @@
 use super::Report;
 use super::data::{OperationRow, PoolSpan, Times};
 use super::text::{self, sign};
-use super::{certificates, places, returns};
+use super::{certificates, places, returns, troubles};
 use crate::measure::figures;
 use std::fmt::Write;
 
@@ -19,6 +19,7 @@ pub fn markdown(report: &Report) -> String {
     places::section(report, &mut text);
     certificates::section(report, &mut text);
     returns::markdown(report, &mut text);
+    troubles::section(report, &mut text);
     latency(report, &mut text);
     details(report, &mut text);
     generator(report, &mut text);

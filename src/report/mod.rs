@@ -18,6 +18,7 @@ mod returns;
 pub mod terminal;
 mod text;
 mod timeline;
+mod troubles;
 
 pub use build::{Facts, build};
 pub use data::Report;

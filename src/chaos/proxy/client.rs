@@ -248,7 +248,7 @@ impl ProxyClient {
                 let why = String::from_utf8_lossy(&answer.body);
                 Err(self.failed(path, format!("status {status} {}", why.trim())))
             }
-            Err(outcome) => Err(self.failed(path, outcome.to_string())),
+            Err(outcome) => Err(self.failed(path, answer.in_words(outcome))),
         }
     }
 

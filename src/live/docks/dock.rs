@@ -5,6 +5,7 @@ use super::board::Board;
 use crate::agents::{Action, Agent, Context, Dock, Handed, Input, Order, Post, Reply, Timer};
 use crate::dice::Dice;
 use crate::event::{AgentId, AgentKind};
+use crate::live::explain::tell;
 use crate::live::hubs::timers::{NEVER, Timers};
 use crate::live::ticket::Answered;
 use std::collections::HashMap;
@@ -119,10 +120,15 @@ impl DockTask {
             body: &answered.body,
             retry_after: answered.retry_after,
         };
-        self.decide(Input::Answered { token, reply });
+        self.decide_knowing(Input::Answered { token, reply }, answered.why.as_deref());
     }
 
     fn decide(&mut self, input: Input<'_>) {
+        self.decide_knowing(input, None);
+    }
+
+    /// Lets the dock decide; `why` says what exactly was wrong with what it was answered.
+    fn decide_knowing(&mut self, input: Input<'_>, why: Option<&str>) {
         let mut actions = Vec::new();
         let before = self.dock.stored() as u64;
         let mut context = Context {
@@ -132,14 +138,14 @@ impl DockTask {
         self.dock
             .on(self.group.clock.now(), input, &mut context, &mut actions);
         for action in actions {
-            self.perform(action);
+            self.perform(action, why);
         }
         let stored = &self.group.stored;
         stored.fetch_add(self.dock.stored() as u64, Ordering::Relaxed);
         stored.fetch_sub(before, Ordering::Relaxed);
     }
 
-    fn perform(&mut self, action: Action) {
+    fn perform(&mut self, action: Action, why: Option<&str>) {
         match action {
             Action::Post {
                 token,
@@ -156,7 +162,7 @@ impl DockTask {
             Action::Left(left) => self.group.keep(left),
             Action::Tell(event) => {
                 if let Some(sink) = self.group.sink(self.index) {
-                    sink(event);
+                    tell(sink, event, why);
                 }
             }
             Action::Done => self.done = true,

@@ -1,6 +1,7 @@
 //! Asks the target for the shard of a hub.
 
 use crate::event::{Event, Offset, Outcome, ReferenceVerdict};
+use crate::live::carrier::Failure;
 use crate::live::shards::{Shards, Speaker, value};
 use crate::net::hosts::Hosts;
 use crate::net::http::{Http, NoClient};
@@ -18,6 +19,8 @@ const LONGEST_TOLD: usize = 80;
 pub(super) struct Found {
     pub shard: Result<u16, Outcome>,
     pub told: Option<(String, ReferenceVerdict)>,
+    /// What exactly was wrong with the question, where the class does not say it all.
+    pub why: Option<Failure>,
 }
 
 /// How the hubs of a group ask.
@@ -63,7 +66,13 @@ impl Asker {
             let answer = asked.await;
             let status = match answer.result {
                 Ok(status) => status,
-                Err(outcome) => return Found::failed(outcome),
+                Err(outcome) => {
+                    let text = answer.why.map(String::from);
+                    return Found {
+                        why: Some(Failure { outcome, text }),
+                        ..Found::failed(outcome)
+                    };
+                }
             };
             if !ask.request.answer.is_ok(status) {
                 return Found::failed(Outcome::Refused(status));
@@ -78,10 +87,12 @@ impl Asker {
                 Some(shard) => Found {
                     shard: Ok(shard),
                     told: None,
+                    why: None,
                 },
                 None => Found {
                     shard: Err(Outcome::Protocol),
                     told: Some((cut(&place), ReferenceVerdict::Refused)),
+                    why: None,
                 },
             }
         }
@@ -93,6 +104,7 @@ impl Found {
         Found {
             shard: Err(outcome),
             told: None,
+            why: None,
         }
     }
 

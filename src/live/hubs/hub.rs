@@ -383,12 +383,16 @@ impl HubTask {
                 if let Some(event) = found.event(self.group.row, self.group.clock.now()) {
                     self.group.tell(self.index, event);
                 }
+                if let Some(why) = &found.why {
+                    self.group.explain_find(self.index, why);
+                }
                 self.turn(Input::Found(found.shard));
             }
             Brought::Step(Ok(step)) => self.go_on(step),
             Brought::Step(Err(failure)) => {
                 let failure = failure.with(self.group.shards.terms());
                 self.group.explain(self.index, &failure);
+                // Before a session there is nothing to lose, so the cause counts nowhere.
                 self.lose(failure.outcome, Cause::Network);
             }
             Brought::Packets(packets, ended) => {

@@ -109,18 +109,16 @@ impl Task {
         }
     }
 
-    /// Tells what exactly was wrong, the first time that something ends like this.
+    /// Tells what exactly was wrong.
     fn explain(&mut self, failure: &Failure) {
+        self.why.clone_from(&failure.text);
         let issuers = self.plan.issuers.iter().position(|issuers| {
             let command = self.plan.target.commands.get(issuers.command);
             command.is_some_and(|command| command.to == self.device)
         });
         let operation =
             issuers.and_then(|issuers| self.plan.operation(OperationKind::Issue { issuers }));
-        if let (Some(operation), Some(text)) = (operation, &failure.text)
-            && !self.explained.contains(&failure.outcome)
-        {
-            self.explained.push(failure.outcome);
+        if let (Some(operation), Some(text)) = (operation, &failure.text) {
             (self.sink)(Event::Explained {
                 operation,
                 outcome: failure.outcome,

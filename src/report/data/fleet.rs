@@ -79,3 +79,18 @@ pub struct ReferenceRow {
     pub verdict: String,
     pub count: u64,
 }
+
+/// What exactly was wrong with one operation in one way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TroubleRow {
+    pub group: String,
+    /// The operation that ended so, or that had opened the session which ended so.
+    pub operation: String,
+    /// The class, as in the operation's outcomes and in the causes of losses.
+    pub trouble: String,
+    pub count: u64,
+    /// When it was first seen, from 0:00.
+    pub first_us: i64,
+    /// What was wrong then, in words.
+    pub example: String,
+}

@@ -24,6 +24,7 @@ pub fn summary(report: &Report, colours: bool) -> String {
     tables::latency(report, &mut page);
     tables::actions(report, &mut page);
     tables::attempts(report, &mut page);
+    tables::troubles(report, &mut page);
     tables::hubs(report, &mut page);
     tables::ledger(report, &mut page);
     tables::returns(report, &mut page);

@@ -7,6 +7,7 @@ use crate::report::certificates;
 use crate::report::data::{OperationRow, PoolSpan};
 use crate::report::places;
 use crate::report::text;
+use crate::report::troubles;
 use std::fmt::Write;
 
 /// Before, during and after; without triggers and faults, the percentiles of the whole run.
@@ -133,6 +134,16 @@ pub(super) fn attempts(report: &Report, page: &mut Page) {
         page.wrapped(&format!("  {:<24}", name(row)), line.trim_end());
     }
     page.gap();
+}
+
+/// What exactly was wrong.
+pub(super) fn troubles(report: &Report, page: &mut Page) {
+    for row in &report.troubles {
+        page.wrapped("TROUBLE  ", &troubles::sentence(row));
+    }
+    if !report.troubles.is_empty() {
+        page.gap();
+    }
 }
 
 pub(super) fn hubs(report: &Report, page: &mut Page) {

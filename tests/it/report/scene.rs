@@ -2,7 +2,7 @@
 
 use crate::measure::stage::{ISSUE, JOURNEY, Stage, UNLOCK, drop_at, line, plan};
 use rushhour::event::{
-    Cause, CommandStep, Event, HubChange, Mark, MarkId, MarkPhase, Outcome, PacketKind,
+    Cause, CommandStep, Event, HubChange, Mark, MarkId, MarkPhase, Outcome, PacketKind, TlsTrouble,
 };
 use rushhour::measure::recovery::Ending;
 use rushhour::plan::Plan;
@@ -79,6 +79,24 @@ pub fn plan_with_a_drop() -> Plan {
     }
 }
 
+/// Twice the same, the later one told first.
+fn troubles(stage: &mut Stage) {
+    for (second, text) in [
+        (31.0, "hub 8: the later one"),
+        (
+            30.0,
+            "hub 7: the certificate of localhost:8883 expired on 2026-11-02 14:03:07 UTC",
+        ),
+    ] {
+        stage.tell(Event::Explained {
+            operation: UNLOCK,
+            outcome: Outcome::Tls(TlsTrouble::Expired),
+            text: text.to_owned(),
+            at: crate::measure::stage::at(second),
+        });
+    }
+}
+
 /// The finished stage.
 pub fn evening() -> Stage {
     let mut stage = Stage::new(plan_with_a_drop());
@@ -130,6 +148,7 @@ pub fn evening() -> Stage {
     for change in [HubChange::Opened, HubChange::Accepted, HubChange::Connected] {
         stage.hubs(change, 5, 26.5);
     }
+    troubles(&mut stage);
     for kind in [PacketKind::Connect, PacketKind::Subscribe] {
         stage.tell(Event::Packet {
             group: 0,
