@@ -2,12 +2,13 @@
 
 use super::process::Identity;
 use super::proxy::client::ProxyClient;
+use super::proxy::mqtt;
 use super::proxy::toxics::{self, Kind};
-use super::proxy::wire::{CanaryEnd, CanaryOrder, CanaryReading, SetFault};
+use super::proxy::wire::{CanaryEnd, CanaryOrder, CanaryReading, SetFault, Speaks};
 use super::request::accepts;
 use super::undo::Standing;
 use crate::net::state::StateDirectory;
-use crate::plan::fault::{LinkEffect, LinkFault, Way};
+use crate::plan::fault::{LinkEffect, LinkFault, Packets, Way};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -24,6 +25,8 @@ const LOST_AFTER: Duration = Duration::from_secs(1);
 /// A narrow path is seen by sending this much of a second's worth, at most `LARGEST_CANARY`.
 const BANDWIDTH_SHARE: f64 = 0.4;
 const LARGEST_CANARY: u64 = 4_000_001;
+/// Packets of an MQTT canary that are answered.
+const ANSWERED_PACKETS: u64 = 4;
 /// Pieces of a sliced canary.
 const SLICES: u64 = 5;
 /// Without the fault, everything comes back within this.
@@ -73,6 +76,7 @@ impl OnLink {
             kind: kind_of(&wanted.fault.effect),
             way: wanted.fault.way,
             toxicity: wanted.fault.share,
+            connections: wanted.fault.connections,
             for_ms: Some(micros(wanted.lasts + DEADLINE_GRACE) / 1000),
             seed: wanted.seed,
         };
@@ -115,12 +119,40 @@ impl OnLink {
                 _ => self.canary().await?,
             };
             if bites {
-                return Ok(seen);
+                return self.understood(seen).await;
             }
             if Instant::now() >= end {
                 return Err(seen);
             }
             tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// A canary speaks what the fault understands; the connections of the link must do so, too.
+    async fn understood(&self, seen: String) -> Result<String, String> {
+        let protocol = match self.order.kind.protocol() {
+            None => return Ok(seen),
+            Some(toxics::Protocol::Mqtt) => "MQTT",
+            Some(toxics::Protocol::Http) => "HTTP/1",
+        };
+        let links = self
+            .proxy
+            .links()
+            .await
+            .map_err(|error| error.to_string())?;
+        let mut faults = links.iter().flat_map(|link| &link.faults);
+        match faults.find(|fault| fault.id == self.undo.id) {
+            Some(fault) if fault.foreign > 0 && fault.hits == 0 && fault.acts_on == 0 => {
+                Err(format!(
+                    "a canary met it, but none of the {} connections on {} speaks {protocol} that the proxy can read (within TLS it can't): they pass",
+                    fault.foreign, self.undo.link
+                ))
+            }
+            Some(fault) => Ok(format!(
+                "{seen}; acts on {} connections, {} so far",
+                fault.acts_on, fault.hits
+            )),
+            None => Ok(seen),
         }
     }
 
@@ -157,11 +189,20 @@ impl OnLink {
                 CANARY_LIMIT + pause * 20,
             ),
             LinkEffect::Limit { bytes } => (bytes + 1, CANARY_LIMIT),
+            LinkEffect::Withhold(_) => (ANSWERED_PACKETS, LOST_AFTER),
+            LinkEffect::Disconnect { after, .. } => (ANSWERED_PACKETS + 1, CANARY_LIMIT + after),
+            LinkEffect::Abort { .. } => (1, CANARY_LIMIT),
+            LinkEffect::Delay { add, .. } => (1, CANARY_LIMIT + add),
         };
         CanaryOrder {
             bytes,
             close: matches!(self.fault.effect, LinkEffect::SlowClose { .. }),
             limit_ms: micros(limit) / 1000,
+            speaks: match self.fault.effect {
+                LinkEffect::Withhold(_) | LinkEffect::Disconnect { .. } => Speaks::Mqtt,
+                LinkEffect::Abort { .. } | LinkEffect::Delay { .. } => Speaks::Http,
+                _ => Speaks::Bytes,
+            },
         }
     }
 
@@ -186,6 +227,28 @@ impl OnLink {
                 reading.back_bytes < order.bytes && reading.end != CanaryEnd::Open
             }
             LinkEffect::Refuse => false,
+            LinkEffect::Withhold(packets) => self.withholds(packets, &reading.heard),
+            LinkEffect::Disconnect { .. } => {
+                reading.heard.contains(&u16::from(mqtt::DISCONNECT))
+                    && reading.end != CanaryEnd::Reset
+            }
+            LinkEffect::Abort { status, .. } => reading.heard == [status],
+            LinkEffect::Delay { add, .. } => reading.heard == [200] && takes(add),
+        }
+    }
+
+    /// A PUBACK of the client is told by the UNSUBACK that the canary's server says in return.
+    fn withholds(&self, packets: Packets, heard: &[u16]) -> bool {
+        let lacks = |kind: u8| !heard.contains(&u16::from(kind));
+        let connected = !lacks(mqtt::CONNACK);
+        match packets {
+            Packets::Connack => heard.is_empty(),
+            Packets::Pingresp => connected && lacks(mqtt::PINGRESP),
+            Packets::Puback => {
+                let answers = self.fault.way == Way::Requests || lacks(mqtt::PUBACK);
+                let requests = self.fault.way == Way::Answers || lacks(mqtt::UNSUBACK);
+                connected && answers && requests
+            }
         }
     }
 
@@ -244,6 +307,20 @@ fn kind_of(effect: &LinkEffect) -> Kind {
         }),
         LinkEffect::Limit { bytes } => Kind::LimitData(toxics::LimitData { bytes }),
         LinkEffect::Refuse => Kind::Refuse,
+        LinkEffect::Withhold(Packets::Connack) => Kind::WithholdConnack(toxics::WithholdConnack {}),
+        LinkEffect::Withhold(Packets::Pingresp) => {
+            Kind::WithholdPingresp(toxics::WithholdPingresp {})
+        }
+        LinkEffect::Withhold(Packets::Puback) => Kind::DropPuback(toxics::DropPuback {}),
+        LinkEffect::Disconnect { reason, after } => Kind::Disconnect(toxics::Disconnect {
+            reason,
+            after_us: micros(after),
+        }),
+        LinkEffect::Abort { status, share } => Kind::Abort(toxics::Abort { status, share }),
+        LinkEffect::Delay { add, share } => Kind::Delay(toxics::Delay {
+            delay_us: micros(add),
+            share,
+        }),
     }
 }
 

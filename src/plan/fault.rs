@@ -1,7 +1,7 @@
 //! What happens during the run: triggers that the agents or the target do, faults that the tool breaks.
 
 use super::dock::SomeDocks;
-pub use super::link_fault::{Cut, CutBy, Link, LinkEffect, LinkFault, Way};
+pub use super::link_fault::{Connections, Cut, CutBy, Link, LinkEffect, LinkFault, Packets, Way};
 use super::readmission::Readmission;
 use super::target::Request;
 use super::template::{JsonTemplate, Template};

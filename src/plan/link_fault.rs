@@ -16,7 +16,7 @@ pub struct Link {
     pub to: Template,
 }
 
-/// A fault that stands on a link for a while. It acts on connections that exist and on new ones.
+/// A fault that stands on a link for a while.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkFault {
     /// Row in `Target::links`.
@@ -24,11 +24,24 @@ pub struct LinkFault {
     /// The share of the connections that it acts on, above 0 to 1; which ones is drawn from the seed.
     pub share: f64,
     pub way: Way,
+    pub connections: Connections,
     pub effect: LinkEffect,
 }
 
+/// The connections that a fault acts on, by when they came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Connections {
+    #[default]
+    All,
+    /// Those that stand when it begins.
+    Existing,
+    /// Those that come while it lasts.
+    New,
+}
+
 /// What it does to them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LinkEffect {
     /// Everything that is sent arrives later, by `add` ± up to `jitter`.
     Latency { add: Duration, jitter: Duration },
@@ -52,6 +65,22 @@ pub enum LinkEffect {
     Limit { bytes: u64 },
     /// New connections are refused; those that stand go on.
     Refuse,
+    /// Packets of MQTT don't arrive. A CONNACK comes late, when the fault ends; others are lost.
+    Withhold(Packets),
+    /// MQTT: the client is told to go, so long after the fault reached its connection; 3.1.1 has no word for it, there it is closed.
+    Disconnect { reason: u8, after: Duration },
+    /// A share of the HTTP requests is answered with this status and does not reach the target.
+    Abort { status: u16, share: f64 },
+    /// A share of the HTTP requests reaches the target later.
+    Delay { add: Duration, share: f64 },
+}
+
+/// Packets of MQTT that can be withheld.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packets {
+    Connack,
+    Pingresp,
+    Puback,
 }
 
 /// The end of a share of the connections that a link carries at that moment.
@@ -128,9 +157,6 @@ impl LinkFault {
                 self.way,
                 duration(after)
             ),
-            LinkEffect::Reset { after } if after.is_zero() => {
-                format!("connections on {link} are reset")
-            }
             LinkEffect::Reset { after } => {
                 format!("connections on {link} are reset after {}", duration(after))
             }
@@ -151,12 +177,37 @@ impl LinkFault {
                 self.way
             ),
             LinkEffect::Refuse => format!("new connections on {link} are refused"),
+            LinkEffect::Withhold(packets) => format!("{packets} on {link} does not arrive"),
+            LinkEffect::Disconnect { reason, after } => format!(
+                "clients on {link} get DISCONNECT 0x{reason:02X} after {}",
+                duration(after)
+            ),
+            LinkEffect::Abort { status, share } => format!(
+                "{} of the HTTP requests on {link} are answered {status} by the proxy",
+                percent(share)
+            ),
+            LinkEffect::Delay { add, share } => format!(
+                "{} of the HTTP requests on {link} take {} longer",
+                percent(share),
+                duration(add)
+            ),
         };
-        if self.share < 1.0 {
-            format!("{what}, for {} of the connections", percent(self.share))
-        } else {
-            what
+        match self.of_text() {
+            Some(of) => format!("{what}, for {of}"),
+            None => what,
         }
+    }
+
+    /// Whose connections are meant, if not all.
+    fn of_text(&self) -> Option<String> {
+        let share = (self.share < 1.0).then(|| format!("{} of ", percent(self.share)));
+        let of = match self.connections {
+            Connections::All => return share.map(|share| format!("{share}the connections")),
+            Connections::Existing => "the connections that stand then",
+            Connections::New if share.is_none() => "new connections",
+            Connections::New => "the new connections",
+        };
+        Some(format!("{}{of}", share.unwrap_or_default()))
     }
 
     /// What its end means.
@@ -175,7 +226,16 @@ impl LinkFault {
                 format!("taken off {link}; connections that lost bytes are closed")
             }
             LinkEffect::Refuse => format!("{link} takes connections again"),
-            LinkEffect::SlowClose { .. } | LinkEffect::Reset { .. } | LinkEffect::Limit { .. } => {
+            LinkEffect::Withhold(Packets::Connack) => {
+                format!("taken off {link}; what was withheld arrives late")
+            }
+            LinkEffect::Withhold(_) | LinkEffect::Abort { .. } | LinkEffect::Delay { .. } => {
+                format!("taken off {link}; connections go on, what was lost stays lost")
+            }
+            LinkEffect::SlowClose { .. }
+            | LinkEffect::Reset { .. }
+            | LinkEffect::Limit { .. }
+            | LinkEffect::Disconnect { .. } => {
                 format!("taken off {link}; those who lost their connection come back by themselves")
             }
         }
@@ -200,6 +260,16 @@ impl Cut {
             "{} of the connections on {link} are {by} {within}",
             percent(self.share)
         )
+    }
+}
+
+impl fmt::Display for Packets {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Packets::Connack => "CONNACK",
+            Packets::Pingresp => "PINGRESP",
+            Packets::Puback => "PUBACK",
+        })
     }
 }
 

@@ -4,11 +4,11 @@ use super::fields::Fields;
 use super::journey::row_of;
 use super::reader::At;
 use super::target::Names;
-use crate::plan::fault::{Cut, CutBy, FaultKind, LinkEffect, LinkFault, Way};
+use crate::plan::fault::{Connections, Cut, CutBy, FaultKind, LinkEffect, LinkFault, Packets, Way};
 use std::time::Duration;
 
 /// The keys of these faults.
-pub(super) const FORMS: [&str; 9] = [
+pub(super) const FORMS: [&str; 13] = [
     "latency",
     "bandwidth",
     "slow_close",
@@ -18,6 +18,20 @@ pub(super) const FORMS: [&str; 9] = [
     "limit",
     "refuse",
     "cut",
+    "withhold",
+    "disconnect",
+    "abort",
+    "delay",
+];
+const CONNECTIONS: [(&str, Connections); 3] = [
+    ("all", Connections::All),
+    ("existing", Connections::Existing),
+    ("new", Connections::New),
+];
+const PACKETS: [(&str, Packets); 3] = [
+    ("connack", Packets::Connack),
+    ("pingresp", Packets::Pingresp),
+    ("puback", Packets::Puback),
 ];
 const WAYS: [(&str, Way); 3] = [
     ("requests", Way::Requests),
@@ -41,34 +55,103 @@ pub(super) fn fault(form: &str, at: &At<'_>, names: &Names) -> Option<FaultKind>
         fields.finish(&[]);
         return cut.map(FaultKind::Cut);
     }
-    let (effect, way) = match form {
-        "latency" => (latency(&mut fields), way(&mut fields, None)),
+    let (effect, way) = effect(form, &mut fields, share);
+    // Who is refused is new, whatever else.
+    let connections = match form {
+        "refuse" => Some(Connections::All),
+        _ => connections(&mut fields),
+    };
+    fields.finish(&[]);
+    let of_requests = matches!(form, "abort" | "delay");
+    Some(FaultKind::Link(LinkFault {
+        link: link?,
+        share: if of_requests { 1.0 } else { share? },
+        way: way?,
+        connections: connections?,
+        effect: effect?,
+    }))
+}
+
+/// What a fault does and on which way; `share` is of the requests where these are meant.
+fn effect(
+    form: &str,
+    fields: &mut Fields<'_>,
+    share: Option<f64>,
+) -> (Option<LinkEffect>, Option<Way>) {
+    match form {
+        "latency" => (latency(fields), way(fields, None)),
         "bandwidth" => {
             let rate = fields.need("rate").and_then(|at| at.byte_rate());
             let effect = rate.map(|bytes_per_second| LinkEffect::Bandwidth { bytes_per_second });
-            (effect, way(&mut fields, None))
+            (effect, way(fields, None))
         }
         "slow_close" => {
             let by = fields.need("by").and_then(|at| at.time());
             let effect = by.map(|by| LinkEffect::SlowClose { by });
-            (effect, way(&mut fields, Some(Way::Both)))
+            (effect, way(fields, Some(Way::Both)))
         }
-        "black_hole" => (black_hole(&mut fields), way(&mut fields, Some(Way::Both))),
+        "black_hole" => (black_hole(fields), way(fields, Some(Way::Both))),
         "reset" => {
-            let after = duration_or_none(&mut fields, "after");
+            let after = duration_or_none(fields, "after");
             (Some(LinkEffect::Reset { after }), Some(Way::Both))
         }
-        "slice" => (slice(&mut fields), way(&mut fields, None)),
-        "limit" => (limit(&mut fields), way(&mut fields, None)),
+        "slice" => (slice(fields), way(fields, None)),
+        "limit" => (limit(fields), way(fields, None)),
+        "withhold" => withhold(fields),
+        "disconnect" => {
+            let reason = fields.need("reason").and_then(|at| reason(&at));
+            let after = duration_or_none(fields, "after");
+            let effect = reason.map(|reason| LinkEffect::Disconnect { reason, after });
+            (effect, Some(Way::Answers))
+        }
+        "abort" => {
+            let status = fields.need("status").and_then(|at| status(&at));
+            let effect = status.zip(share);
+            let effect = effect.map(|(status, share)| LinkEffect::Abort { status, share });
+            (effect, Some(Way::Requests))
+        }
+        "delay" => {
+            let add = fields.need("add").and_then(|at| at.time()).zip(share);
+            let effect = add.map(|(add, share)| LinkEffect::Delay { add, share });
+            (effect, Some(Way::Requests))
+        }
         _ => (Some(LinkEffect::Refuse), Some(Way::Both)),
+    }
+}
+
+/// All of them, unless the file says which.
+fn connections(fields: &mut Fields<'_>) -> Option<Connections> {
+    match fields.get("connections") {
+        Some(at) => at.word(&CONNECTIONS),
+        None if fields.has("connections") => None,
+        None => Some(Connections::All),
+    }
+}
+
+/// Only a PUBACK goes both ways; the broker's is meant unless the file says otherwise.
+fn withhold(fields: &mut Fields<'_>) -> (Option<LinkEffect>, Option<Way>) {
+    let packets = fields.need("packets").and_then(|at| at.word(&PACKETS));
+    let to = match packets {
+        Some(Packets::Puback) | None => way(fields, Some(Way::Answers)),
+        Some(Packets::Connack | Packets::Pingresp) => Some(Way::Answers),
     };
-    fields.finish(&[]);
-    Some(FaultKind::Link(LinkFault {
-        link: link?,
-        share: share?,
-        way: way?,
-        effect: effect?,
-    }))
+    (packets.map(LinkEffect::Withhold), to)
+}
+
+/// What an HTTP server may answer at the end: 1xx announces another answer.
+fn status(at: &At<'_>) -> Option<u16> {
+    let text = at.lone_word()?;
+    let status = text
+        .parse()
+        .ok()
+        .filter(|status| (200..=599).contains(status));
+    if status.is_none() {
+        at.wrong(
+            format!("`{text}` is no status that ends an HTTP request"),
+            "write one from 200 to 599, such as `503`",
+        );
+    }
+    status
 }
 
 /// All connections, unless the file says which share.

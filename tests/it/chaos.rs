@@ -8,6 +8,7 @@ mod journal;
 mod lab;
 mod life;
 mod pipeline;
+mod protocols;
 mod proxy;
 mod stage;
 mod toxiproxy;

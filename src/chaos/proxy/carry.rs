@@ -5,9 +5,9 @@
 
 use super::chain::{Chain, Direction};
 use super::counters::Counters;
+use super::mqtt::{self, Speech};
 use super::pipeline::{Fate, Pipeline};
 use super::queue::End;
-use super::sniff;
 use crate::plan::fault::CutBy;
 use bytes::Bytes;
 use socket2::SockRef;
@@ -25,19 +25,23 @@ use tokio_util::sync::CancellationToken;
 
 /// Read at once; also what is held for a peer that does not read.
 const CHUNK_BYTES: usize = 64 * 1024;
+/// Read at once where whole chunks come and go: one system call moves four times as much.
+const BULK_BYTES: usize = 256 * 1024;
 /// Held on one way while a delay is in force: 16 MiB is 80 MB/s through 200 ms.
 const DELAYED_BYTES: usize = 16 * 1024 * 1024;
 /// Held in the whole process; above it every way falls back to `CHUNK_BYTES`.
 const PROCESS_BYTES: usize = 128 * 1024 * 1024;
 /// Chunks moved before other connections of the thread get their turn.
 const TURNS: usize = 16;
+/// How long a cut waits for the end of a packet, to tell its reason behind it.
+const GOODBYE: Duration = Duration::from_millis(500);
 /// How long a connection that a toxic closed is drained: closing it with bytes unread would turn the FIN into an RST.
 const DRAIN: Duration = Duration::from_secs(1);
 
 static HELD_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; CHUNK_BYTES]);
+    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; BULK_BYTES]);
 }
 
 /// A connection between a client and the link's target.
@@ -62,9 +66,12 @@ struct Pipe {
     blocked: bool,
     /// The end has been passed on.
     closed: bool,
-    /// Protocol level of MQTT, read from the first bytes to the target; 0 for anything else.
-    mqtt_level: u8,
+    /// Something has been read.
     begun: bool,
+    /// Something has been read that the other way does not know of.
+    fresh: bool,
+    /// Whole chunks come and go: larger ones are worth their room.
+    bulk: bool,
 }
 
 /// What a round of moving bytes came to.
@@ -88,11 +95,26 @@ impl Connection {
         let mut back = Pipe::new(Direction::ToClient, self.number);
         let mut cut = self.refit(&mut out, &mut back);
         loop {
+            // Nothing that arrives after a change was answered for may pass by it.
+            if self.chain.has_changed().unwrap_or(false) {
+                cut = self.refit(&mut out, &mut back);
+            }
             let first = out.advance(&self, &self.client, &self.target);
+            let answered = agree(&mut out, &mut back);
             let second = back.advance(&self, &self.target, &self.client);
+            agree(&mut out, &mut back);
             let now = Instant::now();
-            if let Some((_, by)) = cut.filter(|(at, _)| *at <= now) {
-                return self.cut(by, out.mqtt_level).await;
+            let due = cut.map(|(at, by)| {
+                if may_be_cut(by, &back) {
+                    at
+                } else {
+                    at + GOODBYE
+                }
+            });
+            if let (Some(at), Some((_, by))) = (due, cut)
+                && at <= now
+            {
+                return self.cut(by, &back).await;
             }
             if matches!(first, Moved::Reset) || matches!(second, Moved::Reset) {
                 return self.reset();
@@ -112,12 +134,11 @@ impl Connection {
             if out.closed && back.closed && !resets {
                 return;
             }
-            let (Moved::Wait(one), Moved::Wait(two)) = (first, second) else {
+            let (Moved::Wait(one), Moved::Wait(two), false) = (first, second, answered) else {
                 tokio::task::yield_now().await;
                 continue;
             };
-            let cut_at = cut.map(|(at, _)| at);
-            let until = one.into_iter().chain(two).chain(cut_at).min();
+            let until = one.into_iter().chain(two).chain(due).min();
             match self.wait(&mut out, &mut back, until).await {
                 Woken::Gone => return self.close().await,
                 Woken::Changed => cut = self.refit(&mut out, &mut back),
@@ -156,15 +177,15 @@ impl Connection {
         Woken::Ready
     }
 
-    async fn cut(self, by: CutBy, mqtt_level: u8) {
+    async fn cut(self, by: CutBy, back: &Pipe) {
         self.counters.cut();
         match by {
             CutBy::Reset => self.reset(),
             CutBy::Close => self.close().await,
             CutBy::Disconnect(reason) => {
-                if mqtt_level == sniff::MQTT_5 {
+                if back.pipeline.is_between_packets() {
                     // A client that has no room for four bytes learns of its end by the FIN.
-                    let _ = self.client.try_write(&sniff::disconnect(reason));
+                    let _ = self.client.try_write(&mqtt::disconnect(reason));
                 }
                 self.close().await;
             }
@@ -188,6 +209,38 @@ impl Connection {
         // Whoever does not close within this time gets an RST for what it still sends.
         let _ = tokio::time::timeout(DRAIN, drained).await;
     }
+}
+
+/// Each way learns what the other has found out, and hands over what toxics say in the target's place; true if there was some.
+fn agree(out: &mut Pipe, back: &mut Pipe) -> bool {
+    if out.pipeline.speech() == Speech::Unknown && back.begun {
+        // A server that speaks first speaks no MQTT.
+        out.pipeline.learn(Speech::Other);
+    }
+    if back.pipeline.speech() != out.pipeline.speech() {
+        back.pipeline.learn(out.pipeline.speech());
+    }
+    if std::mem::take(&mut back.fresh) {
+        out.pipeline.answer_came();
+    }
+    let answers = out.pipeline.take_answers();
+    let answered = !answers.is_empty();
+    let now = Instant::now();
+    for (bytes, last) in answers {
+        back.pipeline.push(now, bytes);
+        if last {
+            back.pipeline.end(now, End::Finished);
+            out.pipeline.end(now, End::Finished);
+        }
+    }
+    answered
+}
+
+/// A reason is told between two packets, or not at all.
+fn may_be_cut(by: CutBy, back: &Pipe) -> bool {
+    !matches!(by, CutBy::Disconnect(_))
+        || !matches!(back.pipeline.speech(), Speech::Mqtt(mqtt::MQTT_5))
+        || back.pipeline.is_between_packets()
 }
 
 /// Why a wait ended.
@@ -240,8 +293,9 @@ impl Pipe {
             counted_bytes: 0,
             blocked: false,
             closed: false,
-            mqtt_level: 0,
             begun: false,
+            fresh: false,
+            bulk: false,
         }
     }
 
@@ -313,19 +367,23 @@ impl Pipe {
 
     /// Reads one chunk, and passes it on at once if nothing stands in its way. False if there was nothing to read.
     fn read(&mut self, connection: &Connection, from: &TcpStream, to: &TcpStream) -> bool {
-        SCRATCH.with_borrow_mut(|scratch| match from.try_read(scratch) {
+        let most = if self.bulk { BULK_BYTES } else { CHUNK_BYTES };
+        SCRATCH.with_borrow_mut(|scratch| match from.try_read(&mut scratch[..most]) {
             Ok(0) => {
                 self.pipeline.end(Instant::now(), End::Finished);
                 true
             }
             Ok(read) => {
-                self.look_at(&scratch[..read]);
+                self.begun = true;
+                self.fresh = true;
+                self.pipeline.look_at(&scratch[..read]);
                 let sent = if self.pipeline.is_clear() {
                     to.try_write(&scratch[..read]).unwrap_or(0)
                 } else {
                     0
                 };
                 connection.counters.carried(self.direction, sent);
+                self.bulk = sent >= CHUNK_BYTES;
                 if sent < read {
                     connection.counters.held(self.pipeline.has_toxics());
                     let rest = Bytes::copy_from_slice(&scratch[sent..read]);
@@ -340,16 +398,6 @@ impl Pipe {
                 true
             }
         })
-    }
-
-    /// The first bytes of a client tell whether it speaks MQTT.
-    fn look_at(&mut self, bytes: &[u8]) {
-        if !self.begun {
-            self.begun = true;
-            if self.direction == Direction::ToTarget {
-                self.mqtt_level = sniff::mqtt_level(bytes);
-            }
-        }
     }
 }
 

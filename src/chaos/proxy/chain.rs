@@ -1,8 +1,9 @@
 //! The toxics in force on a link, in the order in which they came, and the connections that are cut. All connections of the link
 //! share it, those that stand as well as new ones.
 
+use super::tally::Tally;
 use super::toxics::{Draws, Kind};
-use crate::plan::fault::{CutBy, Way};
+use crate::plan::fault::{Connections, CutBy, Way};
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -14,7 +15,7 @@ pub struct Chain {
 }
 
 /// A fault on one way of a link's connections, or on both.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Toxic {
     /// Unique in the chain; whoever set it removes it by this name.
     pub id: String,
@@ -25,6 +26,11 @@ pub struct Toxic {
     /// Ends by itself here, even if nobody comes back to remove it.
     pub until: Option<Instant>,
     pub seed: u64,
+    /// Whether it acts on the connections that stood when it was set, on those that came later, or on both.
+    pub connections: Connections,
+    /// The number of the latest connection when it was set.
+    pub born: u64,
+    pub tally: Arc<Tally>,
 }
 
 /// One of the two ways of a connection.
@@ -51,12 +57,15 @@ pub struct Cut {
 }
 
 impl Chain {
-    /// Sets a toxic; one of the same id is replaced in its place, a new one goes to the end.
-    pub fn set(&mut self, toxic: Toxic) {
-        let toxic = Arc::new(toxic);
+    /// Sets a toxic; one of the same id is replaced in its place and counted on, a new one goes to the end.
+    pub fn set(&mut self, mut toxic: Toxic) {
         match self.toxics.iter_mut().find(|old| old.id == toxic.id) {
-            Some(old) => *old = toxic,
-            None => self.toxics.push(toxic),
+            Some(old) => {
+                toxic.born = old.born;
+                toxic.tally = Arc::clone(&old.tally);
+                *old = Arc::new(toxic);
+            }
+            None => self.toxics.push(Arc::new(toxic)),
         }
     }
 
@@ -103,10 +112,10 @@ impl Chain {
             .min_by_key(|(at, _)| *at)
     }
 
-    /// Whether a new connection of this number is refused.
+    /// The fault that refuses a new connection of this number, if one does.
     #[must_use]
-    pub fn refuses(&self, connection: u64) -> bool {
-        self.refusals().any(|toxic| toxic.acts_on(connection))
+    pub fn refuses(&self, connection: u64) -> Option<&Arc<Toxic>> {
+        self.refusals().find(|toxic| toxic.acts_on(connection))
     }
 
     /// Whether every new connection is refused.
@@ -127,9 +136,28 @@ impl Toxic {
     /// every canary, whose number is 0.
     #[must_use]
     pub fn acts_on(&self, connection: u64) -> bool {
-        self.toxicity >= 1.0
-            || connection == 0
-            || self.draws(connection).dice(0).fraction() < self.toxicity
+        if connection == 0 {
+            return true;
+        }
+        let of_age = match self.connections {
+            Connections::All => true,
+            Connections::Existing => connection <= self.born,
+            Connections::New => connection > self.born,
+        };
+        of_age
+            && (self.toxicity >= 1.0 || self.draws(connection).dice(0).fraction() < self.toxicity)
+    }
+
+    /// Whether it has something to do on one way of this connection.
+    #[must_use]
+    pub fn acts_towards(&self, direction: Direction) -> bool {
+        self.kind.acts_on_bytes() && self.ways.hold(direction) && self.kind.acts_towards(direction)
+    }
+
+    /// Whether this way of a connection is the one on which the connection is counted: a fault on both ways acts on one connection.
+    #[must_use]
+    pub fn counts_on(&self, direction: Direction) -> bool {
+        direction == Direction::ToTarget || !self.acts_towards(Direction::ToTarget)
     }
 
     /// Where its draws on a connection come from.

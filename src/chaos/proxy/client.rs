@@ -2,7 +2,7 @@
 
 use super::wire::{
     CanaryEnd, CanaryOrder, CanaryReading, CutAnswer, CutConnections, LinkState, PREFIX,
-    Registration, Removed, SetFault,
+    Registration, Removed, SetFault, Speaks,
 };
 use crate::chaos::process::Identity;
 use crate::event::Outcome;
@@ -173,6 +173,7 @@ impl ProxyClient {
             bytes: 1,
             close: false,
             limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
+            speaks: Speaks::Bytes,
         };
         let reading = self.fly(link, &order).await?;
         match reading.end {

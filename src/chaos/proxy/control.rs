@@ -80,15 +80,17 @@ async fn set_fault(
     Path(link): Path<String>,
     Json(order): Json<SetFault>,
 ) -> Result<StatusCode, Refusal> {
+    let lasts = order.for_ms.map(Duration::from_millis);
     control.link(&link)?.set(Toxic {
         id: order.id,
         ways: order.way.into(),
         toxicity: order.toxicity,
         kind: order.kind,
-        until: order
-            .for_ms
-            .map(|time| Instant::now() + Duration::from_millis(time)),
+        until: lasts.map(|lasts| Instant::now() + lasts),
         seed: order.seed,
+        connections: order.connections,
+        born: 0,
+        tally: Arc::default(),
     });
     Ok(StatusCode::NO_CONTENT)
 }

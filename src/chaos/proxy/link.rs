@@ -3,6 +3,7 @@
 use super::carry::Connection;
 use super::chain::{Chain, Cut, Direction, Toxic};
 use super::counters::{Counters, Open};
+use super::tally::Tallied;
 use super::wire::{CanaryOrder, CanaryReading, FaultState, LinkAddress, LinkState};
 use crate::dice::Dice;
 use crate::plan::fault::CutBy;
@@ -11,6 +12,7 @@ use socket2::SockRef;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{Shutdown, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -44,7 +46,7 @@ pub(super) struct Link {
     /// Numbers of the connections that are carried now.
     live: Mutex<BTreeSet<u64>>,
     /// Number of the latest connection.
-    numbered: std::sync::atomic::AtomicU64,
+    numbered: AtomicU64,
 }
 
 /// Where a link listens and where it leads.
@@ -92,7 +94,7 @@ impl Link {
                 serving: None,
             }),
             live: Mutex::default(),
-            numbered: std::sync::atomic::AtomicU64::new(0),
+            numbered: AtomicU64::new(0),
         })
     }
 
@@ -180,10 +182,11 @@ impl Link {
     }
 
     fn accepted(self: &Arc<Link>, client: TcpStream, stop: &CancellationToken) {
-        use std::sync::atomic::Ordering;
         let number = self.numbered.fetch_add(1, Ordering::Relaxed) + 1;
         self.counters.accepted();
-        if self.chain.borrow().refuses(number) {
+        let refused_by = self.chain.borrow().refuses(number).cloned();
+        if let Some(fault) = refused_by {
+            fault.tally.hit(1);
             self.counters.refused();
             reset_on_close(&client);
             return;
@@ -267,8 +270,9 @@ impl Link {
         })
     }
 
-    /// Sets a toxic, for existing and new connections.
-    pub(super) fn set(self: &Arc<Link>, toxic: Toxic) {
+    /// Sets a toxic, for existing connections, new ones, or both, as it says.
+    pub(super) fn set(self: &Arc<Link>, mut toxic: Toxic) {
+        toxic.born = self.numbered.load(Ordering::Relaxed);
         if let Some(until) = toxic.until {
             let link = Arc::clone(self);
             tokio::spawn(async move {
@@ -411,15 +415,26 @@ fn reset_on_close(socket: &TcpStream) {
 }
 
 fn state_of(toxic: &Toxic, now: Instant) -> FaultState {
+    let Tallied {
+        acts_on,
+        reached,
+        foreign,
+        hits,
+    } = toxic.tally.read();
     FaultState {
         id: toxic.id.clone(),
         kind: toxic.kind,
         to_target: toxic.ways.to_target,
         to_client: toxic.ways.to_client,
         toxicity: toxic.toxicity,
+        connections: toxic.connections,
         left_ms: toxic.until.map(|until| {
             let left = until.saturating_duration_since(now);
             u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
         }),
+        acts_on,
+        reached,
+        foreign,
+        hits,
     }
 }

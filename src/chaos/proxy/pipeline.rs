@@ -1,11 +1,16 @@
 //! One way of a connection: its bytes go through a step for each toxic that acts on it, in the order of the chain.
 //!
+//! Toxics that understand a protocol stand before all others, the latest of them first: what comes to a new one is what arrives from
+//! then on, and where its packets begin is known because every byte of MQTT that arrives was looked at.
+//!
 //! Pure: it is told the time and what arrives, and answers what may leave. It never loses, reorders or invents a byte that no
 //! toxic loses, whatever comes and goes in the chain meanwhile.
 
 use super::chain::{Chain, Direction, Toxic};
+use super::mqtt::{Frames, Greeting, Speech};
 use super::queue::{End, Queue};
-use super::toxics::{Progress, Step};
+use super::tally::{Acting, Foreign};
+use super::toxics::{Kind, Progress, Step};
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -19,6 +24,14 @@ pub struct Pipeline {
     steps: Vec<Stage>,
     out: Queue,
     fate: Fate,
+    speech: Speech,
+    greeting: Greeting,
+    /// Of what has arrived.
+    frames: Frames,
+    /// The toxics that don't understand this connection; nearly always none.
+    foreign: Vec<Foreign>,
+    /// What a toxic says in the target's place, and whether it is its last word.
+    answers: Vec<(Bytes, bool)>,
 }
 
 /// A toxic at work.
@@ -29,6 +42,10 @@ struct Stage {
     queue: Queue,
     /// The end that was passed on already.
     passed: Option<End>,
+    /// `None` on a way that is not counted.
+    acting: Option<Acting>,
+    /// Only counted while what came last is not understood.
+    foreign: Option<Foreign>,
 }
 
 /// Whether the connection goes on.
@@ -51,6 +68,11 @@ impl Pipeline {
             steps: Vec::new(),
             out: Queue::default(),
             fate: Fate::GoesOn,
+            speech: Speech::Unknown,
+            greeting: Greeting::default(),
+            frames: Frames::default(),
+            foreign: Vec::new(),
+            answers: Vec::new(),
         }
     }
 
@@ -60,35 +82,138 @@ impl Pipeline {
         let wanted: Vec<&Arc<Toxic>> = chain
             .toxics()
             .iter()
-            .filter(|toxic| toxic.kind.acts_on_bytes() && toxic.ways.hold(self.direction))
-            .filter(|toxic| toxic.acts_on(self.connection))
+            .filter(|toxic| toxic.acts_towards(self.direction) && toxic.acts_on(self.connection))
             .collect();
+        self.foreign
+            .retain(|foreign| wanted.iter().any(|toxic| foreign.is_of(&toxic.tally)));
         let mut row = 0;
         while row < self.steps.len() {
-            let id = &self.steps[row].toxic.id;
-            if wanted.iter().any(|toxic| toxic.id == *id) {
+            if wanted.iter().any(|toxic| self.steps[row].may_become(toxic)) {
                 row += 1;
             } else {
                 self.drop_step(row);
             }
         }
-        for (place, toxic) in wanted.into_iter().enumerate() {
-            let found = self.steps.iter().position(|step| step.toxic.id == toxic.id);
-            match found {
-                Some(row) => self.steps[row].become_of(toxic, now),
+        let readers = |step: &Stage| step.toxic.kind.protocol().is_some();
+        for toxic in wanted
+            .iter()
+            .filter(|toxic| toxic.kind.protocol().is_some())
+        {
+            match self.steps.iter_mut().find(|step| step.toxic.id == toxic.id) {
+                Some(step) => step.become_of(toxic, now),
+                None => self.read_with(toxic, now),
+            }
+        }
+        let first = self.steps.iter().filter(|step| readers(step)).count();
+        let plain = wanted
+            .into_iter()
+            .filter(|toxic| toxic.kind.protocol().is_none());
+        for (place, toxic) in (first..).zip(plain) {
+            match self.steps.iter_mut().find(|step| step.toxic.id == toxic.id) {
+                Some(step) => step.become_of(toxic, now),
                 None => {
-                    let place = place.min(self.steps.len());
-                    self.steps.insert(place, Stage::new(toxic, now));
+                    let step = self.stage(toxic, now);
+                    self.steps.insert(place.min(self.steps.len()), step);
                 }
             }
         }
     }
 
+    fn stage(&self, toxic: &Arc<Toxic>, now: Instant) -> Stage {
+        let counts = self.connection != 0 && toxic.counts_on(self.direction);
+        let progress = Progress {
+            frames: self.frames,
+            ..Progress::begun(now)
+        };
+        Stage {
+            toxic: Arc::clone(toxic),
+            progress,
+            queue: Queue::default(),
+            passed: None,
+            acting: counts.then(|| Acting::on(&toxic.tally)),
+            foreign: None,
+        }
+    }
+
+    /// Puts a toxic that understands a protocol before the others, if the connection may speak that.
+    fn read_with(&mut self, toxic: &Arc<Toxic>, now: Instant) {
+        let understood = |protocol: super::toxics::Protocol| protocol.may_be(self.speech);
+        if toxic.kind.protocol().is_none_or(understood) {
+            let step = self.stage(toxic, now);
+            self.steps.insert(0, step);
+        } else {
+            self.call_foreign(toxic);
+        }
+    }
+
+    fn call_foreign(&mut self, toxic: &Arc<Toxic>) {
+        let known = self
+            .foreign
+            .iter()
+            .any(|foreign| foreign.is_of(&toxic.tally));
+        if self.connection != 0 && toxic.counts_on(self.direction) && !known {
+            self.foreign.push(Foreign::to(&toxic.tally));
+        }
+    }
+
+    /// What the connection speaks, as far as its bytes have told.
+    #[must_use]
+    pub fn speech(&self) -> Speech {
+        self.speech
+    }
+
+    /// What the other way has found out. Toxics that don't understand it go.
+    pub fn learn(&mut self, speech: Speech) {
+        self.speech = speech;
+        while let Some(row) = self.steps.iter().position(|step| {
+            let protocol = step.toxic.kind.protocol();
+            protocol.is_some_and(|protocol| !protocol.may_be(speech))
+        }) {
+            let toxic = Arc::clone(&self.steps[row].toxic);
+            self.drop_step(row);
+            self.call_foreign(&toxic);
+        }
+    }
+
+    /// Looks at bytes that have arrived, before they are pushed or passed on directly.
+    pub fn look_at(&mut self, bytes: &[u8]) {
+        if self.speech == Speech::Unknown && self.direction == Direction::ToTarget {
+            match self.greeting.read(bytes) {
+                Speech::Unknown => {}
+                known => self.learn(known),
+            }
+        }
+        if self.speech != Speech::Other {
+            self.frames.pass(bytes);
+        }
+    }
+
+    /// Something came back on the other way.
+    pub fn answer_came(&mut self) {
+        for step in &mut self.steps {
+            step.progress.answered = true;
+        }
+    }
+
+    /// What a toxic says in the target's place, and whether the connection ends after it.
+    pub fn take_answers(&mut self) -> Vec<(Bytes, bool)> {
+        std::mem::take(&mut self.answers)
+    }
+
+    /// Whether everything that arrived has left, and ends with a whole packet of MQTT 5.
+    #[must_use]
+    pub fn is_between_packets(&self) -> bool {
+        self.speech == Speech::Mqtt(super::mqtt::MQTT_5)
+            && self.frames.at_start()
+            && self.held_bytes() == 0
+    }
+
     fn drop_step(&mut self, row: usize) {
         let mut gone = self.steps.remove(row);
-        if gone.toxic.kind.loses_bytes() {
+        // A request that has been thrown away in part is lost, too.
+        if gone.toxic.kind.loses_bytes() || gone.progress.aborted.is_some() {
             self.meet(match gone.toxic.kind {
-                super::toxics::Kind::BlackHole(_) => Fate::Resets,
+                Kind::BlackHole(_) => Fate::Resets,
                 _ => Fate::Closes,
             });
         }
@@ -122,6 +247,10 @@ impl Pipeline {
 
     /// Moves what is due through the steps; gives the moment of the next change, if time alone brings one.
     pub fn advance(&mut self, now: Instant) -> Option<Instant> {
+        let level = match self.speech {
+            Speech::Mqtt(level) => level,
+            Speech::Unknown | Speech::Other => 0,
+        };
         let mut wake: Option<Instant> = None;
         for row in 0..self.steps.len() {
             loop {
@@ -131,7 +260,7 @@ impl Pipeline {
                     Some(step) => &mut step.queue,
                     None => &mut self.out,
                 };
-                match stage.step(now, self.connection) {
+                match stage.step(now, self.connection, level) {
                     Step::Emit(bytes, due) => next.push(due, bytes),
                     Step::End(end, due) => {
                         if stage.passed.replace(end) == Some(end) {
@@ -152,6 +281,7 @@ impl Pipeline {
                         self.meet(Fate::Resets);
                         break;
                     }
+                    Step::Answer { bytes, last } => self.answers.push((bytes, last)),
                 }
             }
         }
@@ -225,29 +355,51 @@ impl Pipeline {
 }
 
 impl Stage {
-    fn new(toxic: &Arc<Toxic>, now: Instant) -> Stage {
-        Stage {
-            toxic: Arc::clone(toxic),
-            progress: Progress::begun(now),
-            queue: Queue::default(),
-            passed: None,
-        }
+    /// Whether the toxic of this step may be replaced by this one where it stands. One that understands a protocol knows where it
+    /// is in the stream, which another kind would not.
+    fn may_become(&self, toxic: &Toxic) -> bool {
+        let (ours, theirs) = (&self.toxic.kind, &toxic.kind);
+        let reads = ours.protocol().is_some() || theirs.protocol().is_some();
+        self.toxic.id == toxic.id && (!reads || same_kind(ours, theirs))
     }
 
     fn become_of(&mut self, toxic: &Arc<Toxic>, now: Instant) {
-        let same = std::mem::discriminant(&self.toxic.kind) == std::mem::discriminant(&toxic.kind);
+        let same = same_kind(&self.toxic.kind, &toxic.kind);
         self.toxic = Arc::clone(toxic);
         if !same {
             self.progress = Progress::begun(now);
         }
     }
 
-    fn step(&mut self, now: Instant, connection: u64) -> Step {
-        self.toxic.kind.step(
+    fn step(&mut self, now: Instant, connection: u64, level: u8) -> Step {
+        let before = self.queue.held_chunks();
+        let step = self.toxic.kind.step(
             &mut self.progress,
             &mut self.queue,
             now,
             self.toxic.draws(connection),
-        )
+            level,
+        );
+        if connection != 0 {
+            self.count(before, &step);
+        }
+        step
     }
+
+    fn count(&mut self, before: usize, step: &Step) {
+        let hits = std::mem::take(&mut self.progress.hits);
+        let ended = u64::from(matches!(step, Step::Close | Step::Reset));
+        self.toxic.tally.hit(match self.toxic.kind.protocol() {
+            Some(_) => hits,
+            None => before.saturating_sub(self.queue.held_chunks()) as u64 + ended,
+        });
+        if self.progress.foreign != self.foreign.is_some() {
+            let foreign = self.progress.foreign && self.acting.is_some();
+            self.foreign = foreign.then(|| Foreign::to(&self.toxic.tally));
+        }
+    }
+}
+
+fn same_kind(one: &Kind, other: &Kind) -> bool {
+    std::mem::discriminant(one) == std::mem::discriminant(other)
 }

@@ -88,6 +88,26 @@ impl Queue {
         self.take(usize::MAX)
     }
 
+    /// Makes one chunk of the first two, for who needs to see more at once; false if there is only one.
+    pub fn merge_front(&mut self) -> bool {
+        if self.held.len() < 2 {
+            return false;
+        }
+        let first = self.held.pop_front();
+        if let (Some(first), Some(second)) = (first, self.held.front_mut()) {
+            second.bytes = [&first.bytes[..], &second.bytes[..]].concat().into();
+            second.arrived = first.arrived;
+            second.number = first.number;
+        }
+        true
+    }
+
+    /// Chunks held.
+    #[must_use]
+    pub fn held_chunks(&self) -> usize {
+        self.held.len()
+    }
+
     /// Throws away what is held.
     pub fn discard(&mut self) {
         self.held = VecDeque::new();

@@ -1,7 +1,7 @@
 //! What goes over the proxy's control port, as data. Times carry their unit in the name.
 
 use super::toxics::Kind;
-use crate::plan::fault::{CutBy, Way};
+use crate::plan::fault::{Connections, CutBy, Way};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -59,8 +59,19 @@ pub struct FaultState {
     pub to_client: bool,
     /// The share of the connections that it acts on, 0 to 1.
     pub toxicity: f64,
+    /// Whether connections that stood, new ones, or both.
+    #[serde(default)]
+    pub connections: Connections,
     /// `None`: until it is removed.
     pub left_ms: Option<u64>,
+    /// Live connections that it acts on.
+    pub acts_on: u64,
+    /// Connections that it ever acted on.
+    pub reached: u64,
+    /// Live connections that speak something else than it understands: they pass.
+    pub foreign: u64,
+    /// Chunks delayed, narrowed, cut or lost; packets withheld; requests delayed or answered; connections refused or ended.
+    pub hits: u64,
 }
 
 /// Sets a fault on a link; one of the same id is replaced.
@@ -72,6 +83,9 @@ pub struct SetFault {
     pub way: Way,
     /// The share of the connections that it acts on, 0 to 1.
     pub toxicity: f64,
+    /// Whether connections that stand when it is set, new ones, or both.
+    #[serde(default)]
+    pub connections: Connections,
     /// It ends by itself after this time.
     pub for_ms: Option<u64>,
     pub seed: u64,
@@ -108,20 +122,40 @@ pub struct Removed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CanaryOrder {
+    /// What has to come back: bytes, or packets of MQTT, of which 4 are answered.
     pub bytes: u64,
     /// Whether it ends its side, and waits for the end of the other.
     pub close: bool,
     /// How long it waits.
     pub limit_ms: u64,
+    /// What it says.
+    #[serde(default)]
+    pub speaks: Speaks,
+}
+
+/// The language of a canary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Speaks {
+    /// Bytes, which an echo gives back.
+    #[default]
+    Bytes,
+    /// CONNECT, PINGREQ, PUBLISH, PUBACK of MQTT 5, each of which is answered.
+    Mqtt,
+    /// A GET, which is answered with 200.
+    Http,
 }
 
 /// What came of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CanaryReading {
     /// Until everything was back, the connection had ended, or the limit was over.
     pub round_trip_us: u64,
     pub back_bytes: u64,
     pub end: CanaryEnd,
+    /// The types of the MQTT packets that came back, or the status of the HTTP answer.
+    #[serde(default)]
+    pub heard: Vec<u16>,
 }
 
 /// How a canary's flight ended.

@@ -3,7 +3,7 @@
 use super::stage::{Carried, LIMIT, echo, round_trip};
 use rushhour::chaos::proxy::toxics::Kind;
 use rushhour::chaos::proxy::wire::{CutConnections, SetFault};
-use rushhour::plan::fault::{CutBy, Way};
+use rushhour::plan::fault::{Connections, CutBy, Way};
 use std::io::ErrorKind;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -126,6 +126,7 @@ async fn refuses_new_connections_as_the_system_does_and_lets_standing_ones_go_on
         kind: Kind::Refuse,
         way: Way::Both,
         toxicity: 1.0,
+        connections: Connections::All,
         for_ms: None,
         seed: 3,
     };

@@ -11,7 +11,7 @@ use rushhour::chaos::proxy::client::{ProxyClient, running};
 use rushhour::event::Offset;
 use rushhour::net::clock::Clock;
 use rushhour::net::state::StateDirectory;
-use rushhour::plan::fault::{Fault, FaultKind, LinkEffect, LinkFault, Way};
+use rushhour::plan::fault::{Connections, Fault, FaultKind, LinkEffect, LinkFault, Way};
 use rushhour::plan::target::Method;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -37,6 +37,7 @@ async fn victim() {
     };
     let slow = FaultKind::Link(LinkFault {
         link: 0,
+        connections: Connections::All,
         share: 1.0,
         way: Way::Answers,
         effect: LinkEffect::Latency {

@@ -3,7 +3,9 @@
 use super::life::{plan, run};
 use super::stage::{Carried, LIMIT, echo, round_trip, until};
 use rushhour::event::MarkPhase;
-use rushhour::plan::fault::{Cut, CutBy, Fault, FaultKind, LinkEffect, LinkFault, Way};
+use rushhour::plan::fault::{
+    Connections, Cut, CutBy, Fault, FaultKind, LinkEffect, LinkFault, Packets, Way,
+};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
@@ -40,6 +42,21 @@ async fn every_effect_is_seen_and_leaves_nothing() {
         },
         LinkEffect::Limit { bytes: 1_000 },
         LinkEffect::Refuse,
+        LinkEffect::Withhold(Packets::Connack),
+        LinkEffect::Withhold(Packets::Pingresp),
+        LinkEffect::Withhold(Packets::Puback),
+        LinkEffect::Disconnect {
+            reason: 0x8b,
+            after: MILLIS(20),
+        },
+        LinkEffect::Abort {
+            status: 503,
+            share: 0.1,
+        },
+        LinkEffect::Delay {
+            add: MILLIS(200),
+            share: 0.1,
+        },
     ];
     let mut lives = tokio::task::JoinSet::new();
     for effect in effects {
@@ -55,6 +72,7 @@ async fn one(effect: LinkEffect, share: f64) {
     let mut carried = Carried::to(echo().await).await;
     let kind = FaultKind::Link(LinkFault {
         link: 0,
+        connections: Connections::All,
         share,
         way: Way::Both,
         effect,

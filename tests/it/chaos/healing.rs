@@ -11,7 +11,7 @@ use rushhour::chaos::request::StoredRequest;
 use rushhour::chaos::undo::Undo;
 use rushhour::chaos::watchdog::Watchdog;
 use rushhour::plan::Target;
-use rushhour::plan::fault::Way;
+use rushhour::plan::fault::{Connections, Way};
 use rushhour::plan::target::Method;
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -93,6 +93,7 @@ async fn heals_a_latency_and_ends_the_proxy_when_nobody_needs_it() {
             jitter_us: 0,
         }),
         toxicity: 1.0,
+        connections: Connections::All,
         way: Way::Answers,
         for_ms: None,
         seed: 1,

@@ -5,7 +5,7 @@ use super::stage::{EndsWithTest, LIMIT, program, request, state, until};
 use rushhour::chaos::links::Links;
 use rushhour::plan::Target;
 use rushhour::plan::fault::{
-    Component, Fault, FaultKind, Link, LinkEffect, LinkFault, OperationSpec, Way,
+    Component, Connections, Fault, FaultKind, Link, LinkEffect, LinkFault, OperationSpec, Way,
 };
 use rushhour::plan::target::Method;
 use rushhour::plan::template::Template;
@@ -98,6 +98,7 @@ async fn both_faults_bite_the_lab_and_leave_it_as_it_was() {
     };
     let slow = FaultKind::Link(LinkFault {
         link: 0,
+        connections: Connections::All,
         share: 1.0,
         way: Way::Answers,
         effect: LinkEffect::Latency {

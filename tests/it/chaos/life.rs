@@ -7,7 +7,9 @@ use rushhour::chaos::links::Links;
 use rushhour::chaos::process::Pinned;
 use rushhour::event::{Event, MarkPhase, Offset, Sink};
 use rushhour::net::clock::Clock;
-use rushhour::plan::fault::{Fault, FaultKind, LinkEffect, LinkFault, Trigger, TriggerKind, Way};
+use rushhour::plan::fault::{
+    Connections, Fault, FaultKind, LinkEffect, LinkFault, Trigger, TriggerKind, Way,
+};
 use rushhour::plan::template::Template;
 use rushhour::plan::{Plan, Target};
 use std::path::Path;
@@ -188,6 +190,7 @@ async fn a_latency_is_seen_and_ends_with_the_run() {
     let add = Duration::from_millis(80);
     let kind = FaultKind::Link(LinkFault {
         link: 0,
+        connections: Connections::All,
         share: 1.0,
         way: Way::Answers,
         effect: LinkEffect::Latency {

@@ -8,6 +8,8 @@ use rushhour::chaos::proxy::queue::End;
 use rushhour::chaos::proxy::toxics::{
     Bandwidth, BlackHole, Kind, Latency, LimitData, ResetPeer, Slicer, SlowClose, Timeout,
 };
+use rushhour::plan::fault::Connections;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -21,6 +23,9 @@ fn toxic(id: &str, kind: Kind) -> Toxic {
         kind,
         until: None,
         seed: 7,
+        connections: Connections::All,
+        born: 0,
+        tally: Arc::default(),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::stage::{Carried, LIMIT, echo, round_trip, until};
 use rushhour::chaos::proxy::toxics::{Kind, Latency};
 use rushhour::chaos::proxy::wire::SetFault;
-use rushhour::plan::fault::Way;
+use rushhour::plan::fault::{Connections, Way};
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -16,6 +16,7 @@ fn answers(id: &str, for_ms: Option<u64>) -> SetFault {
         kind: Kind::Noop,
         way: Way::Answers,
         toxicity: 1.0,
+        connections: Connections::All,
         for_ms,
         seed: 1,
     }

@@ -7,6 +7,8 @@ use crate::chaos::proxy::chain::{Direction, Toxic, Ways};
 use crate::chaos::proxy::toxics::{
     Bandwidth, Kind, Latency, LimitData, ResetPeer, Slicer, SlowClose, Timeout,
 };
+use crate::plan::fault::Connections;
+use std::sync::Arc;
 
 /// A type of toxic: its attributes in order, and the fault that they make.
 struct Type {
@@ -195,6 +197,9 @@ impl Asked {
             kind: found.map_or(Kind::Noop, |of| (of.kind)(&given)),
             until: None,
             seed,
+            connections: Connections::All,
+            born: 0,
+            tally: Arc::default(),
         }
     }
 
