@@ -415,6 +415,20 @@ pub enum Event {
         change: HubChange,
         at: Offset,
     },
+    /// An attempt to make that connection came to nothing.
+    PublisherFailed {
+        device: u16,
+        outcome: Outcome,
+        at: Offset,
+    },
+    /// A ghost subscriber watches a shard (`watches`), or does so no more: nobody would see a stale command there then. `shard` is a
+    /// row in `Device::shards` of the row `device` of `Target::devices`.
+    Ghost {
+        device: u16,
+        shard: u16,
+        watches: bool,
+        at: Offset,
+    },
     /// An MQTT packet of that connection was written (`sent`) or read.
     PublisherPacket {
         device: u16,

@@ -7,7 +7,7 @@ use super::carrier::NotReady;
 use super::mqtt::{Packet, Publish, SubAck, Subscribe};
 use super::publish::Publisher;
 use super::seats::Seats;
-use crate::event::{CommandId, Event, Offset, Sink};
+use crate::event::{CommandId, Event, Offset, Outcome, Sink};
 use crate::net::clock::Clock;
 use crate::net::hosts::Hosts;
 use crate::plan::Plan;
@@ -115,8 +115,13 @@ impl Ghost {
         })
     }
 
-    pub(super) fn is_granted(answer: &SubAck) -> bool {
-        answer.packet_id == PACKET && answer.reasons.iter().all(|reason| *reason < 0x80)
+    /// Why the subscription is not granted, if it is not.
+    pub(super) fn refused(answer: &SubAck) -> Option<Outcome> {
+        if answer.packet_id != PACKET {
+            return Some(Outcome::Protocol);
+        }
+        let refusal = answer.reasons.iter().find(|reason| **reason >= 0x80)?;
+        Some(Outcome::Refused(u16::from(*refusal)))
     }
 
     /// A message arrived on this shard: what is to be told of it, if its hub stands elsewhere.
@@ -126,7 +131,9 @@ impl Ghost {
         let text = device.command.as_ref()?.id.text(&body)?;
         let command = CommandId::from_wire(&text, &self.run_tag)?;
         let group = self.plan.issuers.get(usize::from(command.issuer))?.to;
-        let count = self.plan.hubs.get(group)?.count;
+        let hubs = self.plan.hubs.get(group)?;
+        // Hubs of another device on the same broker have ghosts of their own.
+        let count = (hubs.device == self.device).then_some(hubs.count)?;
         let seat = self
             .seats
             .of_hub(group, hub_of(self.plan.seed, command, count))?;

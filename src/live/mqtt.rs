@@ -38,6 +38,8 @@ pub(super) enum End {
     Malformed,
     /// The peer sent a packet above the limit that it had been told.
     TooLarge,
+    /// The peer used a topic alias above the maximum that it had been told.
+    AliasInvalid,
 }
 
 impl End {
@@ -49,7 +51,7 @@ impl End {
                 Outcome::Unreachable => Outcome::Reset,
                 other => other,
             },
-            End::Malformed | End::TooLarge => Outcome::Protocol,
+            End::Malformed | End::TooLarge | End::AliasInvalid => Outcome::Protocol,
         }
     }
 
@@ -62,7 +64,7 @@ impl End {
                 Outcome::Tls(trouble) => Cause::Tls(trouble),
                 _ => Cause::Network,
             },
-            End::Malformed => Cause::Protocol,
+            End::Malformed | End::AliasInvalid => Cause::Protocol,
             End::TooLarge => Cause::TooLarge,
         }
     }
@@ -73,6 +75,7 @@ impl End {
             End::Closed | End::Failed(_) => None,
             End::Malformed => Some(0x81),
             End::TooLarge => Some(0x95),
+            End::AliasInvalid => Some(0x94),
         }
     }
 }
@@ -114,6 +117,11 @@ impl Connection {
         if let Some(terms) = &mut self.terms {
             terms.obey(properties);
         }
+    }
+
+    /// The QoS with which a publish may leave that is meant for this one: a broker of MQTT 5 may take none but 0.
+    pub(super) fn qos(&self, meant: u8) -> u8 {
+        self.terms.as_ref().map_or(meant, |terms| terms.qos(meant))
     }
 
     /// MQTT 5: says why the connection ends, if the protocol has a reason for it; true if it was said.

@@ -5,6 +5,7 @@
 
 mod opening;
 mod refusing;
+mod serving;
 
 use super::carrier::NotReady;
 use super::ghosts::Ghost;
@@ -12,7 +13,7 @@ use super::mqtt::{Connection, Disconnect, End, Packet, Publish, kind};
 use super::seats::Seats;
 use super::shards::Shards;
 use crate::dice::Dice;
-use crate::event::{Cause, Event, HubChange, Outcome, Sink};
+use crate::event::{Event, HubChange, Outcome, Sink};
 use crate::net::clock::Clock;
 use crate::net::hosts::Hosts;
 use crate::net::tls::{Credentials, Holders, Wallet};
@@ -20,13 +21,12 @@ use crate::plan::Plan;
 use crate::plan::identity::Rows;
 use refusing::refuse;
 use std::collections::HashMap;
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// Of connecting, of CONNACK, of PINGRESP.
+/// Of connecting, of CONNACK, of PINGRESP, at most.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// PINGREQ follows after this long without one.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
@@ -36,6 +36,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 const FAR: Duration = Duration::from_secs(24 * 60 * 60);
 /// The first of these waits is drawn below this.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
+/// The waits begin anew only after a session has lived so long: a broker that accepts and closes at once gets ever rarer attempts.
+const HEALTHY_AFTER: Duration = Duration::from_secs(10);
 /// Publishes that wait for the connection's task; more make their issuers wait.
 const WAITING: usize = 4_096;
 
@@ -116,9 +118,12 @@ impl Publisher {
                 stand,
                 dice: Dice::named(plan.seed, WAITS, shard as u64),
                 next_packet: 0,
+                timeout: patience(plan, device),
+                pong_until: None,
                 keep_alive: KEEP_ALIVE,
                 places: usize::from(u16::MAX),
                 unanswered: HashMap::new(),
+                early: Vec::new(),
                 ghost,
                 why: None,
             };
@@ -208,12 +213,18 @@ struct Task {
     /// What it brings to TLS.
     credentials: Option<Credentials>,
     next_packet: u16,
+    /// Of connecting, of CONNACK, of PINGRESP.
+    timeout: Duration,
+    /// Until then PINGRESP must be there, while one is waited for.
+    pong_until: Option<Instant>,
     /// Between two PINGREQ.
     keep_alive: Duration,
     /// Publishes with QoS 1 that may be without PUBACK at the same time; more wait.
     places: usize,
     /// QoS 1 publishes without PUBACK, by packet id.
     unanswered: HashMap<u16, oneshot::Sender<Outcome>>,
+    /// What came together with CONNACK.
+    early: Vec<Packet>,
     /// It publishes nothing, and watches what arrives.
     ghost: Option<Ghost>,
     /// What exactly was wrong with the attempt under way.
@@ -225,33 +236,21 @@ impl Task {
         let mut failures = 0_u32;
         loop {
             match self.open(&mut requests).await {
-                Ok(Some(mut connection)) => {
-                    failures = 0;
-                    if self.ghost.is_none() {
-                        self.stand.send_replace(Stand::Stands);
-                    }
-                    self.change(HubChange::Connected);
-                    let ended = self.serve(&mut connection, &mut requests).await;
-                    let why = ended.map_or_else(String::new, |cause| cause.to_string());
-                    self.stand.send_replace(Stand::Fell(why));
-                    for (_, answer) in self.unanswered.drain() {
-                        // Whoever gave up no longer listens.
-                        let _ = answer.send(Outcome::Reset);
-                    }
-                    let Some(cause) = ended else {
-                        let _ =
-                            self.send(&mut connection, &Packet::Disconnect(Disconnect::default()));
-                        connection.close();
-                        self.change(HubChange::Left);
+                Ok(Some(connection)) => {
+                    let began = Instant::now();
+                    if !self.session(connection, &mut requests).await {
                         return;
+                    }
+                    failures = if began.elapsed() < HEALTHY_AFTER {
+                        failures.saturating_add(1)
+                    } else {
+                        0
                     };
-                    self.change(HubChange::Lost(cause));
                 }
                 Ok(None) => return,
                 Err(outcome) => {
+                    self.failed(outcome);
                     failures = failures.saturating_add(1);
-                    let why = self.why.take().unwrap_or_else(|| outcome.to_string());
-                    self.stand.send_replace(Stand::Fell(why));
                 }
             }
             let limit = FIRST_WAIT
@@ -267,124 +266,47 @@ impl Task {
         }
     }
 
+    /// One session from its beginning to its end; false if nobody publishes any more.
+    async fn session(
+        &mut self,
+        mut connection: Connection,
+        requests: &mut mpsc::Receiver<Request>,
+    ) -> bool {
+        if self.ghost.is_none() {
+            self.stands(Stand::Stands);
+        }
+        self.change(HubChange::Connected);
+        let ended = self.serve(&mut connection, requests).await;
+        let cause = ended.map_or_else(String::new, |cause| cause.to_string());
+        let why = self.why.take().unwrap_or(cause);
+        self.stands(Stand::Fell(why));
+        for (_, answer) in self.unanswered.drain() {
+            // Whoever gave up no longer listens.
+            let _ = answer.send(Outcome::Reset);
+        }
+        match ended {
+            Some(cause) => self.change(HubChange::Lost(cause)),
+            None => {
+                let goodbye = Packet::Disconnect(Disconnect::default());
+                // A connection that is gone already needs no goodbye.
+                let _ = self.send(&mut connection, &goodbye);
+                connection.close();
+                self.change(HubChange::Left);
+            }
+        }
+        ended.is_some()
+    }
+
     /// Connects and is accepted; `None` if nobody publishes any more.
     async fn open(
         &mut self,
         requests: &mut mpsc::Receiver<Request>,
     ) -> Result<Option<Connection>, Outcome> {
-        let attempt = timeout(TIMEOUT, self.introduce());
+        let attempt = timeout(self.timeout, self.introduce());
         match refuse(requests, attempt).await {
             None => Ok(None),
             Some(result) => result.map_err(|_| Outcome::TimedOut)?.map(Some),
         }
-    }
-
-    /// Publishes until the connection ends, and by what, or nobody publishes any more (`None`).
-    async fn serve(
-        &mut self,
-        connection: &mut Connection,
-        requests: &mut mpsc::Receiver<Request>,
-    ) -> Option<Cause> {
-        let mut next_ping = Instant::now() + self.keep_alive;
-        let mut pong_until: Option<Instant> = None;
-        if let Some(ghost) = &self.ghost
-            && let Err(end) = self.send(connection, &ghost.subscribe())
-        {
-            return Some(end.cause());
-        }
-        loop {
-            let mut packets = Vec::new();
-            let wake = pong_until.unwrap_or(next_ping);
-            tokio::select! {
-                biased;
-                ended = poll_fn(|context| connection.poll_receive(context, &mut packets)) => {
-                    for packet in &packets {
-                        self.count(packet, false);
-                        match packet {
-                            Packet::PubAck(answer) => {
-                                let outcome = acknowledged(answer.reason);
-                                self.unanswered.remove(&answer.packet_id).map(|waits| waits.send(outcome));
-                            }
-                            Packet::PingResp => pong_until = None,
-                            Packet::SubAck(answer) if Ghost::is_granted(answer) => {
-                                self.stand.send_replace(Stand::Stands);
-                            }
-                            Packet::Publish(publish) => {
-                                let now = self.clock.now();
-                                let ghost = self.ghost.as_ref();
-                                if let Some(event) = ghost.and_then(|ghost| ghost.saw(publish, now)) {
-                                    (self.sink)(event);
-                                }
-                            }
-                            Packet::Disconnect(said) => return Some(Cause::Disconnected(said.reason)),
-                            _ => return Some(Cause::Protocol),
-                        }
-                    }
-                    if let Err(end) = ended {
-                        return Some(end.cause());
-                    }
-                }
-                () = sleep_until(wake) => {
-                    if pong_until.is_some() {
-                        return Some(Cause::KeepAlive);
-                    }
-                    if let Err(end) = self.send(connection, &Packet::PingReq) {
-                        return Some(end.cause());
-                    }
-                    next_ping = Instant::now() + self.keep_alive;
-                    pong_until = Some(Instant::now() + TIMEOUT);
-                }
-                request = requests.recv(), if self.unanswered.len() < self.places => match request {
-                    None => return None,
-                    Some(request) => if let Err(end) = self.publish(connection, request) {
-                        return Some(end.cause());
-                    },
-                },
-            }
-        }
-    }
-
-    fn publish(&mut self, connection: &mut Connection, request: Request) -> Result<(), End> {
-        let Request {
-            mut publish,
-            answer,
-        } = request;
-        if answer.is_closed() {
-            // Given up while it waited.
-            return Ok(());
-        }
-        let acknowledged = publish.packet_id.is_some();
-        if acknowledged {
-            let Some(packet) = self.free_packet() else {
-                let _ = answer.send(Outcome::NotSent);
-                return Ok(());
-            };
-            publish.packet_id = Some(packet);
-        }
-        let packet = publish.packet_id.unwrap_or_default();
-        let sent = self.send(connection, &Packet::Publish(publish));
-        let outcome = match &sent {
-            Ok(true) if acknowledged => {
-                self.unanswered.insert(packet, answer);
-                return Ok(());
-            }
-            Ok(true) => Outcome::Ok,
-            Ok(false) => Outcome::NotSent,
-            Err(end) => end.outcome(),
-        };
-        let _ = answer.send(outcome);
-        sent.map(|_| ())
-    }
-
-    /// The next packet id without a publish under way; `None` if all 65,535 have one.
-    fn free_packet(&mut self) -> Option<u16> {
-        for _ in 0..u16::MAX {
-            self.next_packet = self.next_packet.checked_add(1).unwrap_or(1);
-            if !self.unanswered.contains_key(&self.next_packet) {
-                return Some(self.next_packet);
-            }
-        }
-        None
     }
 
     /// False: the packet is larger than the broker takes.
@@ -397,6 +319,9 @@ impl Task {
     }
 
     fn count(&self, packet: &Packet, sent: bool) {
+        if self.ghost.is_some() {
+            return;
+        }
         (self.sink)(Event::PublisherPacket {
             device: self.row(),
             kind: kind(packet),
@@ -405,7 +330,40 @@ impl Task {
         });
     }
 
+    /// The connection stands from now on, or does so no more. That of a ghost stands when it watches.
+    fn stands(&self, stand: Stand) {
+        let watches = stand == Stand::Stands;
+        let watched = self.stand.send_replace(stand) == Stand::Stands;
+        if self.ghost.is_some() && watched != watches {
+            (self.sink)(Event::Ghost {
+                device: self.row(),
+                shard: u16::try_from(self.shard).unwrap_or(u16::MAX),
+                watches,
+                at: self.clock.now(),
+            });
+        }
+    }
+
+    /// An attempt to make the connection came to nothing.
+    fn failed(&mut self, outcome: Outcome) {
+        let version = self.plan.target.devices[self.device].version;
+        let why = self.why.take();
+        self.stands(Stand::Fell(
+            why.unwrap_or_else(|| version.outcome_text(outcome)),
+        ));
+        if self.ghost.is_none() {
+            (self.sink)(Event::PublisherFailed {
+                device: self.row(),
+                outcome,
+                at: self.clock.now(),
+            });
+        }
+    }
+
     fn change(&self, change: HubChange) {
+        if self.ghost.is_some() {
+            return;
+        }
         (self.sink)(Event::Publisher {
             device: self.row(),
             change,
@@ -416,6 +374,16 @@ impl Task {
     fn row(&self) -> u16 {
         u16::try_from(self.device).unwrap_or(u16::MAX)
     }
+}
+
+/// How long connections to the brokers of this device wait: as long as the most patient issuers that publish over them.
+fn patience(plan: &Plan, device: usize) -> Duration {
+    let issuers = plan.issuers.iter().filter(|group| {
+        let command = plan.target.commands.get(group.command);
+        command.is_some_and(|command| command.to == device)
+    });
+    let longest = issuers.map(|group| group.timeout).max();
+    longest.unwrap_or(TIMEOUT).min(TIMEOUT)
 }
 
 /// The certificate of a device's publishers, read or issued on a thread that may wait.

@@ -20,6 +20,27 @@ const NOWHERE: u16 = u16::MAX;
 pub struct Places {
     /// Parallel to `Plan::hubs`.
     pub groups: Vec<GroupPlaces>,
+    /// By row of the target's devices and of their shards: the ghosts that have watched.
+    ghosts: BTreeMap<(u16, u16), Watch>,
+}
+
+/// How well the ghost on one shard has watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Watch {
+    /// How often it stopped watching, for so long in all.
+    gaps: u64,
+    blind_us: u64,
+    /// Since when it does not watch; `None` while it does.
+    blind_since: Option<Offset>,
+}
+
+/// How well the ghosts of a device have watched, all of its shards together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Watched {
+    /// How often one stopped watching.
+    pub gaps: u64,
+    /// For how long one did not watch, the times of all added up.
+    pub blind_us: u64,
 }
 
 /// One group of hubs.
@@ -43,11 +64,13 @@ pub struct GroupPlaces {
 }
 
 /// Commands that arrived on a shard where their hub no longer was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stale {
     pub seen: u64,
     /// The longest time from a hub's standing elsewhere to such a command, in microseconds.
     pub longest_after_us: u64,
+    /// By the issuer group, and the second of the clock in which they were seen.
+    pub by_second: BTreeMap<(u16, u64), u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +101,25 @@ impl Places {
         };
         Places {
             groups: plan.hubs.iter().map(group).collect(),
+            ghosts: BTreeMap::new(),
         }
+    }
+
+    /// How well the ghosts of this device have watched until `end`; `None` if there were none.
+    #[must_use]
+    pub fn watched(&self, device: usize, end: Offset) -> Option<Watched> {
+        let mut all: Option<Watched> = None;
+        for (_, watch) in self
+            .ghosts
+            .iter()
+            .filter(|((row, _), _)| usize::from(*row) == device)
+        {
+            let open = watch.blind_since.filter(|since| *since < end);
+            let sum = all.get_or_insert_default();
+            sum.gaps += watch.gaps + u64::from(open.is_some());
+            sum.blind_us += watch.blind_us + open.map_or(0, |since| end.0 - since.0);
+        }
+        all
     }
 
     /// Takes an event about places; others are ignored. They are to come in the order of their times.
@@ -106,13 +147,30 @@ impl Places {
                 }
             }
             Event::Stale {
-                group, after_us, ..
+                group,
+                command,
+                after_us,
+                at,
+                ..
             } => {
                 if let Some(row) = self.groups.get_mut(usize::from(*group)) {
-                    row.stale.seen += 1;
-                    row.stale.longest_after_us = row.stale.longest_after_us.max(*after_us);
+                    let stale = &mut row.stale;
+                    stale.seen += 1;
+                    stale.longest_after_us = stale.longest_after_us.max(*after_us);
+                    let second = (command.issuer, at.second());
+                    *stale.by_second.entry(second).or_default() += 1;
                 }
             }
+            Event::Ghost {
+                device,
+                shard,
+                watches,
+                at,
+            } => self
+                .ghosts
+                .entry((*device, *shard))
+                .or_default()
+                .turns(*watches, *at),
             _ => {}
         }
     }
@@ -149,6 +207,17 @@ impl Places {
         Some(place.shard)
             .filter(|shard| *shard != NOWHERE)
             .map(usize::from)
+    }
+}
+
+impl Watch {
+    fn turns(&mut self, watches: bool, at: Offset) {
+        if !watches {
+            self.blind_since.get_or_insert(at);
+        } else if let Some(since) = self.blind_since.take() {
+            self.gaps += 1;
+            self.blind_us += at.0.saturating_sub(since.0);
+        }
     }
 }
 

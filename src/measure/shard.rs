@@ -144,6 +144,7 @@ impl Shard {
             Event::Standing { at, .. }
             | Event::Reference { at, .. }
             | Event::Stale { at, .. }
+            | Event::Ghost { at, .. }
             | Event::Secured { at, .. }
             | Event::Renewed { at, .. }
             | Event::SessionSeen { at, .. } => {
@@ -171,18 +172,9 @@ impl Shard {
             Event::Packet {
                 group, kind, sent, ..
             } => contents.packet(&self.plan, *group, *kind, *sent),
-            Event::Publisher { device, change, .. } => {
-                if let Some(row) = contents.publisher(&self.plan, *device) {
-                    row.change(*change);
-                }
-            }
-            Event::PublisherPacket {
-                device, kind, sent, ..
-            } => {
-                if let Some(row) = contents.publisher(&self.plan, *device) {
-                    row.packet(*kind, *sent);
-                }
-            }
+            Event::Publisher { .. }
+            | Event::PublisherFailed { .. }
+            | Event::PublisherPacket { .. } => contents.publisher(&self.plan, event),
             Event::Explained {
                 operation,
                 outcome,
@@ -405,10 +397,25 @@ impl Contents {
         }
     }
 
-    fn publisher(&mut self, plan: &Plan, device: u16) -> Option<&mut PublisherTotal> {
-        self.publishers
-            .resize(plan.target.devices.len(), PublisherTotal::default());
-        self.publishers.get_mut(usize::from(device))
+    /// What is told of the connections over which commands are published.
+    fn publisher(&mut self, plan: &Plan, event: &Event) {
+        let mut row = |device: u16, count: &dyn Fn(&mut PublisherTotal)| {
+            self.publishers
+                .resize(plan.target.devices.len(), PublisherTotal::default());
+            if let Some(row) = self.publishers.get_mut(usize::from(device)) {
+                count(row);
+            }
+        };
+        match *event {
+            Event::Publisher { device, change, .. } => row(device, &|row| row.change(change)),
+            Event::PublisherFailed {
+                device, outcome, ..
+            } => row(device, &|row| row.failed(outcome)),
+            Event::PublisherPacket {
+                device, kind, sent, ..
+            } => row(device, &|row| row.packet(kind, sent)),
+            _ => {}
+        }
     }
 }
 

@@ -96,6 +96,8 @@ pub enum CommandState {
     Duplicated,
     Unexpected,
     InDoubt,
+    /// Seen by a ghost on a shard that their hub had left; by the second in which they were seen.
+    Stale,
 }
 
 /// What is counted of returns.

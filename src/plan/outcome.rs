@@ -29,15 +29,24 @@ impl super::Plan {
             }
             _ => None,
         };
-        match (outcome, device.map(|device| device.version)) {
-            (Outcome::Refused(code), Some(MqttVersion::V311)) => {
-                format!("{outcome} {}", return_code(code))
-            }
+        match device {
+            Some(device) => device.version.outcome_text(outcome),
+            None => outcome.to_string(),
+        }
+    }
+}
+
+impl MqttVersion {
+    /// How something asked of a broker of this version ended, with the standard name of its code.
+    #[must_use]
+    pub fn outcome_text(self, outcome: Outcome) -> String {
+        match (outcome, self) {
             // A broker that knows only 3.1.1 answers with a code of its own.
-            (Outcome::Refused(code @ 0..0x80), Some(MqttVersion::V5)) => {
+            (Outcome::Refused(code), MqttVersion::V311)
+            | (Outcome::Refused(code @ 0..0x80), MqttVersion::V5) => {
                 format!("{outcome} {}", return_code(code))
             }
-            (Outcome::Refused(code), Some(MqttVersion::V5)) => {
+            (Outcome::Refused(code), MqttVersion::V5) => {
                 let name = reason(u8::try_from(code).unwrap_or(u8::MAX));
                 format!("refused 0x{code:02X} {name}")
             }

@@ -6,13 +6,14 @@ use super::data::{
     VerdictSection,
 };
 use super::{certificates, operations, places, pools, returns, timeline, troubles};
-use crate::event::{Outcome, PacketKind};
+use crate::event::{Cause, Outcome, PacketKind};
 use crate::measure::marks::MarkState;
 use crate::measure::pool::PoolSeries;
 use crate::measure::recovery::Recovery;
 use crate::measure::shard::PacketCount;
 use crate::measure::{Collector, Judged, Judgement, State, Verdict};
 use crate::plan::{OperationKind, Plan};
+use std::collections::BTreeMap;
 
 /// What only the run knows.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -228,14 +229,17 @@ fn hubs(collector: &Collector) -> Vec<HubRow> {
     rows.collect()
 }
 
-/// The most frequent cause first.
 fn losses(collector: &Collector, hubs: usize) -> Vec<CauseRow> {
     let causes = collector.totals().losses.get(hubs);
-    let mut rows: Vec<CauseRow> = causes
-        .into_iter()
-        .flatten()
+    causes.map_or_else(Vec::new, |causes| by_cause(causes, Cause::to_string))
+}
+
+/// The most frequent cause first.
+fn by_cause<C>(counts: &BTreeMap<C, u64>, name: impl Fn(&C) -> String) -> Vec<CauseRow> {
+    let mut rows: Vec<CauseRow> = counts
+        .iter()
         .map(|(cause, count)| CauseRow {
-            cause: cause.to_string(),
+            cause: name(cause),
             count: *count,
         })
         .collect();
@@ -246,12 +250,16 @@ fn losses(collector: &Collector, hubs: usize) -> Vec<CauseRow> {
 fn publishers(collector: &Collector) -> Vec<PublisherRow> {
     let devices = &collector.plan().target.devices;
     let rows = devices.iter().zip(&collector.totals().publishers);
-    rows.filter(|(_, total)| total.opened > 0)
+    rows.filter(|(_, total)| total.opened > 0 || !total.failures.is_empty())
         .map(|(device, total)| PublisherRow {
             device: device.name.clone(),
             opened: total.opened,
             accepted: total.accepted,
-            lost: total.lost,
+            lost: total.lost(),
+            losses: by_cause(&total.losses, Cause::to_string),
+            failures: by_cause(&total.failures, |outcome| {
+                device.version.outcome_text(*outcome)
+            }),
             packets: packets(&total.packets),
         })
         .collect()

@@ -3,7 +3,7 @@
 use super::Report;
 use super::data::{OperationRow, PoolSpan, Times};
 use super::text::{self, sign};
-use super::{certificates, places, returns, troubles};
+use super::{certificates, places, returns, sessions, troubles};
 use crate::measure::figures;
 use std::fmt::Write;
 
@@ -27,7 +27,7 @@ pub fn markdown(report: &Report) -> String {
 }
 
 /// A table with its heading.
-fn table(text: &mut String, heading: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+pub(super) fn table(text: &mut String, heading: &[&str], rows: impl Iterator<Item = Vec<String>>) {
     let line = |cells: &[String]| {
         let cells: Vec<String> = cells
             .iter()
@@ -426,35 +426,7 @@ fn hubs(report: &Report, text: &mut String) {
             let _ = writeln!(text, "{}: {sessions}\n", row.group);
         }
     }
-    let publishers = report.publishers.iter().map(|row| {
-        let numbers = [row.opened, row.accepted, row.lost];
-        std::iter::once(row.device.clone())
-            .chain(numbers.iter().map(|number| figures::count(*number)))
-            .collect()
-    });
-    if !report.publishers.is_empty() {
-        let heading = ["publishers to", "TCP opened", "accepted", "lost"];
-        table(text, &heading, publishers);
-    }
-    let of_hubs = report.hubs.iter().map(|row| (&row.group, &row.packets));
-    let of_publishers = report
-        .publishers
-        .iter()
-        .map(|row| (&row.device, &row.packets));
-    let packets = of_hubs.chain(of_publishers).flat_map(|(name, packets)| {
-        packets
-            .iter()
-            .filter(|packet| packet.sent + packet.received > 0)
-            .map(|packet| {
-                vec![
-                    name.clone(),
-                    packet.kind.clone(),
-                    figures::count(packet.sent),
-                    figures::count(packet.received),
-                ]
-            })
-    });
-    table(text, &["hubs", "packet", "sent", "received"], packets);
+    sessions::section(report, text);
 }
 
 fn generator(report: &Report, text: &mut String) {

@@ -15,6 +15,7 @@ mod operations;
 mod places;
 mod pools;
 mod returns;
+mod sessions;
 pub mod terminal;
 mod text;
 mod timeline;

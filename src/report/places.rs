@@ -3,7 +3,7 @@
 use super::Report;
 use super::data::{PlaceRow, ReferenceRow, ShardHubs, StateCount};
 use super::timeline::load_seconds;
-use crate::event::ReferenceVerdict;
+use crate::event::{Offset, ReferenceVerdict};
 use crate::measure::Collector;
 use crate::measure::figures;
 use crate::measure::ledger::State;
@@ -16,6 +16,10 @@ pub(super) fn rows(collector: &Collector) -> Vec<PlaceRow> {
     let groups = plan.hubs.iter().zip(&collector.places().groups);
     let told = groups.filter(|(_, row)| !row.standing.is_empty() || !row.references.is_empty());
     told.map(|(group, row)| {
+        let watched = collector
+            .places()
+            .watched(group.device, load_end(collector))
+            .unwrap_or_default();
         let names = &plan.target.devices[group.device].shards;
         PlaceRow {
             group: group.name.clone(),
@@ -34,6 +38,8 @@ pub(super) fn rows(collector: &Collector) -> Vec<PlaceRow> {
                 .ghost
                 .then_some(row.stale.seen),
             stale_longest_us: row.stale.longest_after_us,
+            ghost_gaps: watched.gaps,
+            ghost_blind_us: watched.blind_us,
             references: row
                 .references
                 .iter()
@@ -46,6 +52,11 @@ pub(super) fn rows(collector: &Collector) -> Vec<PlaceRow> {
         }
     })
     .collect()
+}
+
+fn load_end(collector: &Collector) -> Offset {
+    let end = collector.marks().load_end;
+    end.unwrap_or(Offset(collector.series().end() * 1_000_000))
 }
 
 fn shards<'a>(
@@ -118,6 +129,13 @@ pub(super) fn sentences(row: &PlaceRow) -> Vec<String> {
                 figures::time(row.stale_longest_us as f64)
             )
         });
+    }
+    if row.ghost_gaps > 0 {
+        lines.push(format!(
+            "ghosts lost their connection {} times and did not watch for {}: what arrived meanwhile nobody knows",
+            figures::count(row.ghost_gaps),
+            figures::short_time(row.ghost_blind_us as f64)
+        ));
     }
     for reference in &row.references {
         lines.push(format!(

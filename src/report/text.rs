@@ -1,8 +1,8 @@
 //! Small pieces of text that several forms share.
 
 use super::data::{
-    HubRow, JudgementRow, LedgerRow, OperationRow, ReadmissionRow, ReconnectRow, RetryRow,
-    ReturnRow, Times, ValueRow,
+    CauseRow, HubRow, JudgementRow, LedgerRow, OperationRow, ReadmissionRow, ReconnectRow,
+    RetryRow, ReturnRow, Times, ValueRow,
 };
 use crate::measure::figures;
 
@@ -227,18 +227,20 @@ pub(super) fn reconnects(row: &ReconnectRow) -> String {
     }
 }
 
+/// `losses by cause: FIN 3`; `None` if there is no row.
+pub(super) fn causes(what: &str, rows: &[CauseRow]) -> Option<String> {
+    let named = rows
+        .iter()
+        .map(|row| format!("{} {}", row.cause, figures::count(row.count)));
+    let named: Vec<String> = named.collect();
+    (!named.is_empty()).then(|| format!("{what}: {}", named.join(", ")))
+}
+
 /// What became of sessions and publishes besides: losses by cause, stuck hubs, retained messages; `None` if there were none.
 #[must_use]
 pub fn sessions(row: &HubRow) -> Option<String> {
     let mut parts = Vec::new();
-    if !row.losses.is_empty() {
-        let causes: Vec<String> = row
-            .losses
-            .iter()
-            .map(|loss| format!("{} {}", loss.cause, figures::count(loss.count)))
-            .collect();
-        parts.push(format!("losses by cause: {}", causes.join(", ")));
-    }
+    parts.extend(causes("losses by cause", &row.losses));
     if row.stuck > 0 {
         parts.push(format!(
             "stuck {} times, {} at the same time at most",

@@ -42,7 +42,7 @@ pub(super) fn device(
     let find = fields
         .get("find")
         .and_then(|at| find::find(&at, names, &who));
-    find::check(&fields, find.as_ref(), shards.len());
+    find::check(&fields, find.as_ref(), shards.len(), version);
     let client_id = client_id(&mut fields, &serial);
     let (username, password) = login(&mut fields, &serial, version);
     let spoken = session::spoken(&mut fields, names, &who, version);

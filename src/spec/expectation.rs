@@ -100,12 +100,13 @@ pub(super) enum Metric {
     Recovery,
     Blind,
     Throttled,
+    Stale,
     Drain,
     Synchronisation,
     CriticalShare,
 }
 
-pub(super) const METRICS: [(&str, Metric); 34] = [
+pub(super) const METRICS: [(&str, Metric); 35] = [
     ("success", Metric::Success),
     ("declined", Metric::Declined),
     ("unfinished", Metric::Unfinished),
@@ -137,6 +138,7 @@ pub(super) const METRICS: [(&str, Metric); 34] = [
     ("recovery", Metric::Recovery),
     ("blind", Metric::Blind),
     ("throttled", Metric::Throttled),
+    ("stale", Metric::Stale),
     ("drain", Metric::Drain),
     ("synchronisation", Metric::Synchronisation),
     ("critical share", Metric::CriticalShare),

@@ -5,24 +5,19 @@ use super::fields::Fields;
 use super::journey::{self, RequestContext};
 use super::reader::At;
 use super::target::Names;
+use crate::plan::session::MqttVersion;
 use crate::plan::target::{Ask, Find};
 
-/// `balancer`, `list`, `{ hash: <serial> }`, `{ ask: { get: …, keep: $.host } }`
+/// `balancer`, `list`, `redirect`, `{ hash: <serial> }`, `{ ask: { get: …, keep: $.host } }`
 /// `who` are the placeholders of the device's hubs.
 pub(super) fn find(at: &At<'_>, names: &Names, who: &[&str]) -> Option<Find> {
     if at.lone_word().is_some() {
-        if at.lone_word() == Some("redirect") {
-            at.wrong(
-                "`redirect` is not supported in this version",
-                "write `list` or `{ ask: { get: …, keep: $.host } }`",
-            );
-            return None;
-        }
-        let is_list = at.word(&[("balancer", false), ("list", true)])?;
-        return Some(match is_list {
-            true => Find::List(None),
-            false => Find::Balancer,
-        });
+        let find: fn() -> Find = at.word(&[
+            ("balancer", (|| Find::Balancer) as fn() -> Find),
+            ("list", || Find::List(None)),
+            ("redirect", || Find::Redirect),
+        ])?;
+        return Some(find());
     }
     let mut fields = at.fields()?;
     let found = fields.one_of(&["hash", "list", "ask"]);
@@ -53,8 +48,24 @@ fn ask(at: &At<'_>, names: &Names, who: &[&str]) -> Option<Find> {
 }
 
 /// Whether what is found fits the number of shards.
-pub(super) fn check(fields: &Fields<'_>, find: Option<&Find>, shards: usize) {
-    let help = "add `find: { hash: <serial> }`, `list` or `{ ask: … }`, or keep one address";
+pub(super) fn check(fields: &Fields<'_>, find: Option<&Find>, shards: usize, version: MqttVersion) {
+    let help =
+        "add `find: { hash: <serial> }`, `list`, `redirect` or `{ ask: … }`, or keep one address";
+    if find == Some(&Find::Redirect) {
+        let at = fields.at().find(&["find"]);
+        if version == MqttVersion::V311 {
+            at.wrong(
+                "MQTT 3.1.1 has no word for another server",
+                "add `mqtt: 5` to the device, or write `list` or `{ ask: { get: …, keep: $.host } }`",
+            );
+        }
+        if shards == 1 {
+            at.wrong(
+                "there is one shard, and hubs go to no server that does not stand here",
+                "name every shard to which hubs may be sent under `shards:`",
+            );
+        }
+    }
     if shards > 1 && !fields.has("find") {
         fields.at().find(&["shards"]).wrong_key(
             "several shards, and nothing says which hub belongs to which",
@@ -63,7 +74,7 @@ pub(super) fn check(fields: &Fields<'_>, find: Option<&Find>, shards: usize) {
     } else if shards > 1 && find == Some(&Find::Balancer) {
         fields.at().find(&["find"]).wrong(
             "a balancer is one address",
-            "keep one shard, or write `find: { hash: <serial> }`, `list` or `{ ask: … }`",
+            "keep one shard, or write `find: { hash: <serial> }`, `list`, `redirect` or `{ ask: … }`",
         );
     }
 }

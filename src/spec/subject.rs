@@ -119,6 +119,7 @@ impl Subjects<'_> {
             Metric::Duplicated => self.commands(named()?, CommandState::Duplicated),
             Metric::Unexpected => self.commands(named()?, CommandState::Unexpected),
             Metric::InDoubt => self.commands(named()?, CommandState::InDoubt),
+            Metric::Stale => self.stale(named()?),
             Metric::Connected => self.hubs(named()?, HubState::Connected),
             Metric::Refused => self.hubs(named()?, HubState::Refused),
             Metric::Stuck => self.hubs(named()?, HubState::Stuck),
@@ -260,6 +261,29 @@ impl Subjects<'_> {
             return Err(unknown(name, &[&["commands"], all.as_slice()].concat()));
         }
         Ok((Subject::Commands { issuers: rows, of }, SHARE_OR_COUNT))
+    }
+
+    /// Only ghosts see a stale command.
+    fn stale(&self, name: &Word) -> Result<Found, BadLine> {
+        let found = self.commands(name, CommandState::Stale)?;
+        let Subject::Commands { issuers, .. } = &found.0 else {
+            return Ok(found);
+        };
+        let devices = issuers.iter().map(|row| {
+            let hubs = &self.plan.hubs[self.plan.issuers[*row].to];
+            &self.plan.target.devices[hubs.device]
+        });
+        match devices.into_iter().find(|device| !device.ghost) {
+            None => Ok(found),
+            Some(device) => Err(bad(
+                name.at,
+                format!(
+                    "nobody would see a stale command: the device `{}` has no ghost",
+                    device.name
+                ),
+                "add `ghost: true` to the device if its shards are brokers of their own, or name the issuers whose hubs have one",
+            )),
+        }
     }
 
     fn is_hubs(&self, name: &Word) -> bool {
@@ -406,6 +430,7 @@ fn nameless(metric: Metric, at: usize) -> BadLine {
         | Metric::Expired
         | Metric::Duplicated
         | Metric::Unexpected
+        | Metric::Stale
         | Metric::InDoubt
         | Metric::Lost => "commands",
         Metric::Connected | Metric::Refused | Metric::Stuck | Metric::Throttled => "hubs",

@@ -6,7 +6,7 @@ use super::link_fault;
 use super::reader::At;
 use super::readmission;
 use super::target::Names;
-use super::wave;
+use super::wave::{self, Crowd, crowd};
 use crate::plan::fault::{Disconnect, Fault, FaultKind, How, OperationSpec, Trigger, TriggerKind};
 use crate::plan::quantity;
 use crate::plan::target::Target;
@@ -106,18 +106,11 @@ fn moment(at: &At<'_>, stage: &Stage<'_>) -> Option<Duration> {
 
 fn disconnect(at: &At<'_>, stage: &Stage<'_>) -> Option<Disconnect> {
     let mut fields = at.fields()?;
-    let group = fields
-        .need("hubs")
-        .and_then(|at| row_of(&at, stage.hub_groups, "group of hubs", "hubs"));
-    let share_at = fields.get("share");
-    let share = share_at.as_ref().map_or(Some(1.0), |at| at.share());
-    if let (Some(at), Some(0.0)) = (share_at, share) {
-        at.wrong("nobody is dropped", "write a share above zero");
-    }
-    let within = fields
-        .get("within")
-        .and_then(|at| at.duration())
-        .unwrap_or_default();
+    let Crowd {
+        group,
+        share,
+        within,
+    } = crowd(&mut fields, stage);
     let by = fields.need("by").and_then(|at| {
         if at.lone_word() == Some("silence") {
             at.wrong(

@@ -6,6 +6,7 @@ use super::reader::At;
 use super::timeline::{HOW, Stage};
 use crate::plan::fault::How;
 use crate::plan::wave::{Jitter, OldSessions, Renew, Wave};
+use std::time::Duration;
 
 const JITTERS: [(&str, Jitter); 2] = [("none", Jitter::None), ("full", Jitter::Full)];
 
@@ -43,7 +44,15 @@ pub(super) fn reauthenticate(at: &At<'_>, stage: &Stage<'_>) -> Option<Wave> {
     wave
 }
 
-fn wave(fields: &mut Fields<'_>, stage: &Stage<'_>) -> Option<Wave> {
+/// Who takes part in something, and over how long a time.
+pub(super) struct Crowd {
+    pub group: Option<usize>,
+    pub share: Option<f64>,
+    pub within: Duration,
+}
+
+/// `hubs: homes, share: 38%, within: 2s`
+pub(super) fn crowd(fields: &mut Fields<'_>, stage: &Stage<'_>) -> Crowd {
     let group = fields
         .need("hubs")
         .and_then(|at| row_of(&at, stage.hub_groups, "group of hubs", "hubs"));
@@ -52,10 +61,20 @@ fn wave(fields: &mut Fields<'_>, stage: &Stage<'_>) -> Option<Wave> {
     if let (Some(at), Some(0.0)) = (share_at, share) {
         at.wrong("nobody takes part", "write a share above zero");
     }
-    let within = fields
-        .get("within")
-        .and_then(|at| at.duration())
-        .unwrap_or_default();
+    let within = fields.get("within").and_then(|at| at.duration());
+    Crowd {
+        group,
+        share,
+        within: within.unwrap_or_default(),
+    }
+}
+
+fn wave(fields: &mut Fields<'_>, stage: &Stage<'_>) -> Option<Wave> {
+    let Crowd {
+        group,
+        share,
+        within,
+    } = crowd(fields, stage);
     let jitter_at = fields.get("jitter");
     let jitter = jitter_at
         .as_ref()

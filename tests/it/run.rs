@@ -44,6 +44,24 @@ issuers:
     home.write("profile.yaml", &text).display().to_string()
 }
 
+/// A target file of a broker at this address to which commands are published: `keys` of the file, and `device` keys of its device.
+fn broker_target(home: &Home, address: &str, keys: &str, device: &str) -> String {
+    let text = format!(
+        "about: A broker of the test's own.
+environment: test
+{keys}devices:
+  hub:
+{device}    shards: {{ broker: \"{address}\" }}
+    client_id: <serial>
+    command: {{ topic: d/<serial>/cmd, qos: 1, id: {{ json: $.id }} }}
+    answer: {{ topic: d/<serial>/evt, qos: 1, json: {{ id: <command>, ok: true }} }}
+commands:
+  switch: {{ to: hub, publish: d/<serial>/cmd, qos: 1, json: {{ id: <command> }} }}
+"
+    );
+    home.write("target.yaml", &text).display().to_string()
+}
+
 /// The lab's target file as shipped.
 fn lab_target() -> String {
     shipped("profiles/targets/lab.yaml").display().to_string()

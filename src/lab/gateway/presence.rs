@@ -124,11 +124,11 @@ impl Presence {
         sessions
     }
 
-    /// Every connected hub.
-    pub fn connected(&self) -> Vec<(String, Place)> {
+    /// Every connected hub that takes commands. A client that takes none is somebody else: nobody moves it.
+    pub fn hubs(&self) -> Vec<(String, Place)> {
         self.held()
             .iter()
-            .filter(|(_, session)| session.place.connected)
+            .filter(|(_, session)| session.place.connected && session.place.listens)
             .map(|(serial, session)| (serial.clone(), session.place))
             .collect()
     }

@@ -2,6 +2,7 @@
 
 use super::Gateway;
 use super::api::Problem;
+use super::presence::Place;
 use super::shard_map::hash;
 use crate::lab::messages::{Moves, ToShard};
 use serde_json::{Value, json};
@@ -93,7 +94,7 @@ impl Gateway {
                 "there is one shard, and nowhere to move hubs to; start the lab with more",
             ));
         }
-        let mut connected = self.presence.connected();
+        let mut connected = self.presence.hubs();
         let all = connected.len();
         // The same hubs in every run, whatever the order in which they came.
         connected.sort_by_cached_key(|(serial, _)| (hash(serial), serial.clone()));
@@ -108,13 +109,7 @@ impl Gateway {
             .collect();
         let generation = self.map.rebalance(&hubs, moves.connack());
         for ((serial, place), (_, _, to)) in connected.into_iter().zip(&hubs) {
-            let order = ToShard::Move {
-                serial,
-                generation: place.generation,
-                moves,
-                reference: self.map.address(*to),
-            };
-            self.links.tell(place.shard, order).await;
+            self.send_on(serial, place, moves, *to).await;
         }
         Ok(json!({ "generation": generation, "connected": all, "moved": hubs.len() }))
     }
@@ -128,19 +123,24 @@ impl Gateway {
         let moves = options.moves()?;
         let (generation, back) = self.map.undo(moves.connack());
         let mut told = 0;
-        for (serial, place) in self.presence.connected() {
+        for (serial, place) in self.presence.hubs() {
             let Some(to) = back.get(&serial).filter(|to| **to != place.shard) else {
                 continue;
             };
             told += 1;
-            let order = ToShard::Move {
-                serial,
-                generation: place.generation,
-                moves,
-                reference: self.map.address(*to),
-            };
-            self.links.tell(place.shard, order).await;
+            self.send_on(serial, place, moves, *to).await;
         }
         Ok(json!({ "generation": generation, "moved": told }))
+    }
+
+    /// Has its shard tell a hub to go to another.
+    async fn send_on(&self, serial: String, place: Place, moves: Moves, to: u16) {
+        let order = ToShard::Move {
+            serial,
+            generation: place.generation,
+            moves,
+            reference: self.map.address(to),
+        };
+        self.links.tell(place.shard, order).await;
     }
 }

@@ -257,6 +257,13 @@ impl HubTask {
         else {
             return;
         };
+        let qos = match &self.link {
+            Link::Open(connection, _) => connection.qos(qos),
+            _ => qos,
+        };
+        if qos == 0 {
+            self.unanswered.retain(|(_, known)| *known != token);
+        }
         let publish = Packet::Publish(Publish {
             duplicate: again && qos > 0,
             packet_id: (qos > 0).then(|| self.packet_of(token)),

@@ -8,6 +8,8 @@ use bytes::BytesMut;
 pub(super) struct Terms {
     /// Bytes of the largest packet that the broker takes.
     largest: u32,
+    /// The highest QoS with which it takes publishes.
+    highest_qos: u8,
     /// Aliases that the broker may use.
     most_aliases: u16,
     /// The topics of those that it has used.
@@ -18,6 +20,7 @@ impl Terms {
     pub fn new(most_aliases: u16) -> Terms {
         Terms {
             largest: u32::MAX,
+            highest_qos: 1,
             most_aliases,
             aliases: Vec::new(),
         }
@@ -26,10 +29,17 @@ impl Terms {
     /// What CONNACK said.
     pub fn obey(&mut self, properties: &[Property]) {
         for property in properties {
-            if let Property::MaximumPacketSize(bytes) = property {
-                self.largest = *bytes;
+            match property {
+                Property::MaximumPacketSize(bytes) => self.largest = *bytes,
+                Property::MaximumQos(qos) => self.highest_qos = *qos,
+                _ => {}
             }
         }
+    }
+
+    /// The QoS with which a publish may leave that is meant for this one.
+    pub fn qos(&self, meant: u8) -> u8 {
+        meant.min(self.highest_qos)
     }
 
     /// Whether the broker takes a packet of so many bytes.
@@ -74,7 +84,7 @@ impl Terms {
             });
         let Some(alias) = alias else { return Ok(()) };
         if alias > self.most_aliases {
-            return Err(End::Malformed);
+            return Err(End::AliasInvalid);
         }
         let known = self.aliases.iter_mut().find(|(known, _)| *known == alias);
         match (known, publish.topic.is_empty()) {

@@ -44,26 +44,32 @@ impl Task {
         loop {
             let mut packets = Vec::new();
             let ended = poll_fn(|context| connection.poll_receive(context, &mut packets)).await;
-            match packets.first() {
-                Some(packet @ Packet::ConnAck(answer)) => {
-                    self.count(packet, false);
-                    if answer.reason != 0 {
-                        return Err(Outcome::Refused(u16::from(answer.reason)));
-                    }
+            if packets.is_empty() {
+                return Ok(ended);
+            }
+            let packet = packets.remove(0);
+            self.count(&packet, false);
+            match packet {
+                Packet::ConnAck(answer) if answer.reason != 0 => {
+                    return Err(Outcome::Refused(u16::from(answer.reason)));
+                }
+                Packet::ConnAck(answer) => {
                     connection.obey(&answer.properties);
                     self.terms(&answer.properties);
+                    self.early = packets;
                     return Ok(ended);
                 }
-                Some(packet @ Packet::Auth(said)) if said.reason == CONTINUE => {
-                    self.count(packet, false);
+                Packet::Disconnect(said) if said.reason >= 0x80 => {
+                    return Err(Outcome::Refused(u16::from(said.reason)));
+                }
+                Packet::Auth(said) if said.reason == CONTINUE => {
                     let device = &self.plan.target.devices[self.device];
                     let answer = authentication(device, self.speaker(), CONTINUE);
                     let answer = answer.ok_or(Outcome::Protocol)?;
                     self.send(connection, &answer)
                         .map_err(|end| end.outcome())?;
                 }
-                Some(_) => return Err(Outcome::Protocol),
-                None => return Ok(ended),
+                _ => return Err(Outcome::Protocol),
             }
         }
     }

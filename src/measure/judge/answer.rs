@@ -50,9 +50,12 @@ impl Answer {
                 why: format!("{measured}, limit {written}"),
             },
             _ if found.high.is_infinite() => Verdict::Inconclusive {
-                why: format!(
-                    "{measured}: the target's histogram ends there; longer buckets decide"
-                ),
+                why: match unit {
+                    Unit::Time => format!(
+                        "{measured}: the target's histogram ends there; longer buckets decide"
+                    ),
+                    _ => format!("{measured}: nobody watched all the time"),
+                },
             },
             _ => Verdict::Inconclusive {
                 why: format!(

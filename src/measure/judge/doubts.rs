@@ -21,6 +21,7 @@ impl Judge<'_> {
         self.doubt_counts(&mut doubts);
         self.doubt_marks(&mut doubts);
         self.doubt_probes(&mut doubts);
+        self.doubt_ghosts(&mut doubts);
         doubts
     }
 
@@ -65,11 +66,12 @@ impl Judge<'_> {
             let counted_elsewhere = matches!(operation.kind, OperationKind::Command { .. });
             if total.not_sent > 0 && !counted_elsewhere {
                 doubts.push(format!(
-                    "the load was not offered: {} of {} `{}` of {} were not sent; raise `max_in_flight` or the limits of this machine",
+                    "the load was not offered: {} of {} `{}` of {} were not sent; {}",
                     figures::count(total.not_sent),
                     figures::count(total.started),
                     operation.name,
                     operation.group,
+                    why_not_sent(operation.kind),
                 ));
             }
         }
@@ -238,6 +240,22 @@ impl Judge<'_> {
                 ));
             }
         }
+    }
+}
+
+/// What keeps actions of a kind from leaving, and what to do about it.
+fn why_not_sent(kind: OperationKind) -> &'static str {
+    match kind {
+        OperationKind::Telemetry { .. } | OperationKind::Answer { .. } => {
+            "the broker acknowledged too few for the next to leave (see `hubs stuck`), or takes no packet of that size"
+        }
+        OperationKind::Reauthenticate { .. } => {
+            "those hubs had no session just then, or were authenticating already"
+        }
+        OperationKind::Connect { .. } => {
+            "no socket or port was to be had; raise the limits of this machine"
+        }
+        _ => "raise `max_in_flight` or the limits of this machine",
     }
 }
 

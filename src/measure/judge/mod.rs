@@ -9,6 +9,7 @@ mod guard;
 mod lag;
 mod returns;
 mod scope;
+mod stale;
 mod times;
 mod value;
 

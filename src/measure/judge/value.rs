@@ -201,6 +201,9 @@ impl Judge<'_> {
 
     /// Commands by the second of their due time.
     fn commands(&self, issuers: &[usize], of: CommandState, part: &Part<'_>) -> Option<Found> {
+        if of == CommandState::Stale {
+            return self.stale(issuers, part);
+        }
         let ledger = self.collector.ledger();
         let mut sum = Account::default();
         let mut may_yet = 0;
@@ -223,7 +226,9 @@ impl Judge<'_> {
                     CommandState::Expired | CommandState::Lost | CommandState::InDoubt => {
                         !pending.delivered
                     }
-                    CommandState::Duplicated | CommandState::Unexpected => false,
+                    CommandState::Duplicated | CommandState::Unexpected | CommandState::Stale => {
+                        false
+                    }
                 })
                 .filter(|pending| within(pending.due))
                 .count();
@@ -236,6 +241,7 @@ impl Judge<'_> {
             CommandState::InDoubt => sum.of(State::InDoubt),
             CommandState::Duplicated => sum.duplicated,
             CommandState::Unexpected => sum.unexpected + self.foreign(issuers, part),
+            CommandState::Stale => 0,
         };
         let by = if part.unit == Unit::Share {
             sum.due as f64

@@ -338,7 +338,10 @@ impl Outlook<'_> {
                 ask.request.method.name(),
                 ask.request.url
             ),
-            Find::Redirect => "follows Server References among its shards".to_owned(),
+            Find::Redirect => format!(
+                "begins with {}, and goes where the target sends it, among its shards",
+                device.shards[0].0
+            ),
         };
         writeln!(out, "  {:<14} {how}{ghosts}", "")
     }

@@ -17,6 +17,11 @@ pub struct PlaceRow {
     pub stale_seen: Option<u64>,
     /// The longest time from a hub's standing elsewhere to such a command.
     pub stale_longest_us: u64,
+    /// How often a ghost stopped watching, and for how long in all.
+    #[serde(default)]
+    pub ghost_gaps: u64,
+    #[serde(default)]
+    pub ghost_blind_us: u64,
     /// Other servers that the target named.
     pub references: Vec<ReferenceRow>,
 }

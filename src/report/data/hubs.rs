@@ -42,7 +42,7 @@ pub struct HubRow {
     pub packets: Vec<PacketRow>,
 }
 
-/// Lost sessions of one cause.
+/// What was lost or failed for one cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CauseRow {
     pub cause: String,
@@ -59,6 +59,12 @@ pub struct PublisherRow {
     pub accepted: u64,
     /// Sessions that ended although nobody had asked for it.
     pub lost: u64,
+    /// The same by what ended them.
+    #[serde(default)]
+    pub losses: Vec<CauseRow>,
+    /// Attempts to connect that came to nothing, by how they ended.
+    #[serde(default)]
+    pub failures: Vec<CauseRow>,
     pub packets: Vec<PacketRow>,
 }
 

@@ -6,6 +6,7 @@ use crate::report::Report;
 use crate::report::certificates;
 use crate::report::data::{OperationRow, PoolSpan};
 use crate::report::places;
+use crate::report::sessions;
 use crate::report::text;
 use crate::report::troubles;
 use std::fmt::Write;
@@ -191,6 +192,9 @@ pub(super) fn hubs(report: &Report, page: &mut Page) {
                 figures::count(row.lost),
             ),
         );
+        if let Some(causes) = sessions::publishers(row) {
+            page.wrapped("         ", &causes);
+        }
     }
     if !report.hubs.is_empty() {
         page.gap();

@@ -36,20 +36,51 @@ impl Broker {
         }
     }
 
-    /// It does this about CONNECT.
-    pub fn connect(moves: Vec<Move>) -> Broker {
+    /// One of MQTT 5 that does everything right.
+    pub fn right5() -> Broker {
+        Broker::right()
+            .about_connect(says(&[0x20, 3, 0, 0, 0]))
+            .about_subscribe(|said| says(&[0x90, 4, said.bytes[2], said.bytes[3], 0, 1]))
+    }
+
+    /// The same, but for what it does about CONNECT.
+    pub fn about_connect(self, moves: Vec<Move>) -> Broker {
         Broker {
             connect: Arc::new(move |_| moves.clone()),
-            ..Broker::right()
+            ..self
         }
+    }
+
+    /// The same, but for what it does about SUBSCRIBE.
+    pub fn about_subscribe(
+        self,
+        reply: impl Fn(&Said) -> Vec<Move> + Send + Sync + 'static,
+    ) -> Broker {
+        Broker {
+            subscribe: Arc::new(reply),
+            ..self
+        }
+    }
+
+    /// The same, but for what it does about PUBLISH.
+    pub fn about_publish(
+        self,
+        reply: impl Fn(&Said) -> Vec<Move> + Send + Sync + 'static,
+    ) -> Broker {
+        Broker {
+            publish: Arc::new(reply),
+            ..self
+        }
+    }
+
+    /// It does this about CONNECT.
+    pub fn connect(moves: Vec<Move>) -> Broker {
+        Broker::right().about_connect(moves)
     }
 
     /// It does this about SUBSCRIBE.
     pub fn subscribe(reply: impl Fn(&Said) -> Vec<Move> + Send + Sync + 'static) -> Broker {
-        Broker {
-            subscribe: Arc::new(reply),
-            ..Broker::right()
-        }
+        Broker::right().about_subscribe(reply)
     }
 
     /// It grants the subscription and goes on with this.
@@ -59,10 +90,7 @@ impl Broker {
 
     /// It does this about PUBLISH.
     pub fn publish(reply: impl Fn(&Said) -> Vec<Move> + Send + Sync + 'static) -> Broker {
-        Broker {
-            publish: Arc::new(reply),
-            ..Broker::right()
-        }
+        Broker::right().about_publish(reply)
     }
 
     /// It does this about PINGREQ.

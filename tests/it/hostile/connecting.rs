@@ -1,8 +1,8 @@
 //! Brokers that no hub gets a session from.
 
 use super::broker::{Broker, CONNACK, CONNECT, SUBSCRIBE, arrived, says, suback, then};
-use super::hubs::{HUBS, Row, TIMEOUT, changes, outcomes, packets, stage};
-use super::peer::{Move, Seen};
+use super::hubs::{HUBS, Row, TIMEOUT, changes, outcomes, packets, stage_as};
+use super::peer::{Move, Peer, Seen};
 use super::stage::{LIMIT, ended_after, plan};
 use crate::live_hubs::fleet::start;
 use crate::support::service::free_port;
@@ -112,11 +112,10 @@ fn refusals() -> Vec<Row<Outcome>> {
     rows
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_way_to_get_no_session_has_its_outcome_and_the_brokers_count() {
-    let rows = [silent(), ending(), malformed(), refusals()].concat();
+/// Hubs of a device with these keys try each broker twice; what they tell is what it saw. Gives the brokers.
+pub async fn in_vain(device: &str, rows: Vec<Row<Outcome>>) -> Vec<(&'static str, Peer, Outcome)> {
     let hubs = "reconnect: { fixed: { every: 50ms, attempts: 2 } }";
-    let (plan, rows) = stage(rows, hubs).await;
+    let (plan, rows) = stage_as(device, rows, hubs).await;
     let (fleet, told) = start(plan.clone()).await;
     told.until(LIMIT, "every hub has given up", |told| {
         told.count(|event| matches!(event, Event::Finished { .. })) == HUBS * rows.len()
@@ -144,6 +143,13 @@ async fn each_way_to_get_no_session_has_its_outcome_and_the_brokers_count() {
             ended_after(peer, TIMEOUT, 2 * HUBS, name);
         }
     }
+    rows
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_way_to_get_no_session_has_its_outcome_and_the_brokers_count() {
+    let rows = [silent(), ending(), malformed(), refusals()].concat();
+    in_vain("mqtt: 3.1.1", rows).await;
 }
 
 #[tokio::test]
@@ -164,4 +170,40 @@ async fn nobody_listening_is_unreachable() {
     let ends = outcomes(&told, &plan, OperationKind::Connect { hubs: 0 });
     assert_eq!(ends, vec![Outcome::Unreachable; 12]);
     assert_eq!(told.hubs(HubChange::Opened), 0);
+}
+
+/// A listener whose queue is full drops SYNs: the hub waits for its timeout, and nobody ever hears of it.
+#[tokio::test]
+async fn a_full_listen_queue_is_waited_for_until_the_timeout() {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap().into_std().unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut fillers = Vec::new();
+    while let Ok(filler) =
+        std::net::TcpStream::connect_timeout(&address, Duration::from_millis(200))
+    {
+        fillers.push(filler);
+    }
+    let target = format!(
+        "environment: test\ndevices: {{ hub: {{ shards: {{ only: \"mqtt://{address}\" }} }} }}\n"
+    );
+    let profile = format!(
+        "target: target.yaml\nduration: 60s\nexpect: [ hubs connected >= 0% ]\nhubs:\n  homes: {{ device: hub, count: {HUBS}, \
+         connect: {{ over: 0s }}, timeout: {}ms, reconnect: {{ fixed: {{ every: 10ms, attempts: 2 }} }} }}\n",
+        TIMEOUT.as_millis()
+    );
+    let plan = plan(&profile, &target);
+    let (fleet, told) = start(plan.clone()).await;
+    told.until(LIMIT, "every hub has given up", |told| {
+        told.count(|event| matches!(event, Event::Finished { .. })) == HUBS
+    })
+    .await;
+    fleet.stop(LIMIT).await;
+    let ends = outcomes(&told, &plan, OperationKind::Connect { hubs: 0 });
+    assert_eq!(ends, vec![Outcome::TimedOut; 2 * HUBS]);
+    assert_eq!(told.hubs(HubChange::Opened), 0);
+    listener.set_nonblocking(true).unwrap();
+    let heard_of = std::iter::from_fn(|| listener.accept().ok()).count();
+    assert_eq!(heard_of, fillers.len(), "the hubs are not among them");
 }

@@ -17,6 +17,19 @@ pub type Row<E> = (&'static str, Broker, E);
 
 /// The brokers of these rows, and a plan with a group of hubs for each. `hubs` are more keys of each group.
 pub async fn stage<E>(rows: Vec<Row<E>>, hubs: &str) -> (Plan, Vec<(&'static str, Peer, E)>) {
+    stage_as("mqtt: 3.1.1", rows, hubs).await
+}
+
+/// The same for devices with these keys.
+pub async fn stage_as<E>(
+    device: &str,
+    rows: Vec<Row<E>>,
+    hubs: &str,
+) -> (Plan, Vec<(&'static str, Peer, E)>) {
+    let timeout = match hubs.contains("timeout:") {
+        true => String::new(),
+        false => format!("timeout: {}ms, ", TIMEOUT.as_millis()),
+    };
     let mut served = Vec::new();
     let mut target = "environment: test\ndevices:\n".to_owned();
     let mut profile =
@@ -24,13 +37,12 @@ pub async fn stage<E>(rows: Vec<Row<E>>, hubs: &str) -> (Plan, Vec<(&'static str
     for (name, broker, expected) in rows {
         let peer = broker.serve().await;
         target += &format!(
-            "  d-{name}: {{ shards: {{ only: \"mqtt://{}\" }}, telemetry: {{ topic: d/<serial>/state, qos: 1 }}, \
+            "  d-{name}: {{ {device}, shards: {{ only: \"mqtt://{}\" }}, telemetry: {{ topic: d/<serial>/state, qos: 1 }}, \
              command: {{ topic: d/<serial>/cmd, qos: 1, id: {{ json: $.id }} }} }}\n",
             peer.address
         );
         profile += &format!(
-            "  g-{name}: {{ device: d-{name}, count: {HUBS}, connect: {{ over: 0s }}, timeout: {}ms, {hubs} }}\n",
-            TIMEOUT.as_millis()
+            "  g-{name}: {{ device: d-{name}, count: {HUBS}, connect: {{ over: 0s }}, {timeout}{hubs} }}\n"
         );
         served.push((name, peer, expected));
     }

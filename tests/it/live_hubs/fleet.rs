@@ -177,16 +177,21 @@ impl Told {
 
 pub async fn start(plan: Plan) -> (HubFleet, Told) {
     let told = Told::default();
+    let fleet = run(plan, &[told.sink(), told.sink()]).await;
+    (fleet, told)
+}
+
+/// The same with what each hub tells by itself.
+pub async fn start_each(plan: Plan) -> (HubFleet, Vec<Told>) {
+    let count = plan.hubs[0].count;
+    let hubs: Vec<Told> = (0..count).map(|_| Told::default()).collect();
+    let sinks: Vec<Sink> = hubs.iter().map(Told::sink).collect();
+    (run(plan, &sinks).await, hubs)
+}
+
+async fn run(plan: Plan, sinks: &[Sink]) -> HubFleet {
     let plan = Arc::new(plan);
     let hosts = Arc::new(Hosts::of(&plan.target).unwrap());
-    let fleet = hubs::start(
-        &plan,
-        &hosts,
-        Clock::start(),
-        RUN,
-        &[told.sink(), told.sink()],
-    )
-    .await
-    .unwrap();
-    (fleet, told)
+    let fleet = hubs::start(&plan, &hosts, Clock::start(), RUN, sinks).await;
+    fleet.unwrap()
 }

@@ -233,7 +233,7 @@ async fn commands_for_a_broker_that_is_not_there_are_refused_before_the_load() {
         panic!("nobody listens there")
     };
     assert!(
-        matches!(&error, IssuerError::NoBroker { device, addresses, .. } if device == "lock" && addresses.contains("127.0.0.1")),
+        matches!(&error, IssuerError::NoBroker { device, addresses, why } if device == "lock" && addresses.contains("127.0.0.1") && why == "unreachable"),
         "{error}"
     );
 }

@@ -1,6 +1,6 @@
 //! Against a broker that nobody here wrote: what it counts is what the report says.
 
-use super::{LIMIT, profile};
+use super::{LIMIT, broker_target, profile};
 use crate::support::program::Home;
 use crate::support::service::mosquitto;
 use serde_json::Value;
@@ -16,21 +16,8 @@ fn sum(rows: &Value, of: &str) -> u64 {
 fn a_broker_counts_what_the_report_says() {
     let Some(broker) = mosquitto() else { return };
     let home = Home::new();
-    let target = format!(
-        "about: A broker of the test's own.
-environment: test
-devices:
-  hub:
-    shards: {{ broker: \"mqtt://127.0.0.1:{}\" }}
-    client_id: <serial>
-    command: {{ topic: d/<serial>/cmd, qos: 1, id: {{ json: $.id }} }}
-    answer: {{ topic: d/<serial>/evt, qos: 1, json: {{ id: <command>, ok: true }} }}
-commands:
-  switch: {{ to: hub, publish: d/<serial>/cmd, qos: 1, json: {{ id: <command> }} }}
-",
-        broker.port
-    );
-    let target = home.write("target.yaml", &target).display().to_string();
+    let address = format!("mqtt://127.0.0.1:{}", broker.port);
+    let target = broker_target(&home, &address, "", "");
     let rest = "timeline: { drop: { at: 10s, disconnect: { hubs: homes, share: 50%, within: 0s, by: reset } } }
 expect:
   - hubs connected >= 99% within 3s after drop

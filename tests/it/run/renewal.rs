@@ -1,6 +1,6 @@
 //! Certificates that hubs renew, seen by a broker that nobody here wrote.
 
-use super::{LIMIT, profile};
+use super::{LIMIT, broker_target, profile};
 use crate::support::program::Home;
 use crate::support::service::{Mosquitto, mosquitto_with};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -82,25 +82,12 @@ fn a_broker_sees_every_hub_renew() {
     };
     let home = Home::new();
     table(&home, &authority);
-    let target = format!(
-        "about: A broker with mutual TLS.
-environment: test
-trust: ca.pem
-identities: {{ certificates: {{ csv: hubs.csv }} }}
-devices:
-  hub:
-    identity: certificates
-    shards: {{ broker: \"mqtts://127.0.0.1:{}\" }}
-    tls: {{ cert: <cert>, key: <key>, next_cert: <next_cert>, next_key: <next_key> }}
-    client_id: <serial>
-    command: {{ topic: d/<serial>/cmd, qos: 1, id: {{ json: $.id }} }}
-    answer: {{ topic: d/<serial>/evt, qos: 1, json: {{ id: <command>, ok: true }} }}
-commands:
-  switch: {{ to: hub, publish: d/<serial>/cmd, qos: 1, json: {{ id: <command> }} }}
-",
-        broker.port
+    let target = broker_target(
+        &home,
+        &format!("mqtts://127.0.0.1:{}", broker.port),
+        "trust: ca.pem\nidentities: { certificates: { csv: hubs.csv } }\n",
+        "    identity: certificates\n    tls: { cert: <cert>, key: <key>, next_cert: <next_cert>, next_key: <next_key> }\n",
     );
-    let target = home.write("target.yaml", &target).display().to_string();
     let rest = "timeline: { renew: { at: 10s, renew: { hubs: homes, share: 100%, within: 2s, jitter: full } } }
 expect:
   - hubs lost == 0

@@ -1,5 +1,5 @@
-//! The shipped target with mutual TLS: certificates that are renewed, hubs that are moved, each against the healthy lab and
-//! against its defects.
+//! The shipped target with MQTT 5 over mutual TLS: certificates that are renewed, sessions that authenticate again, hubs that are
+//! moved, each against the healthy lab and against its defects.
 
 use super::{LIMIT, shipped};
 use crate::support::program::{Finished, Home};
@@ -8,10 +8,11 @@ use serde_json::Value;
 /// So many hubs that checks of all of them through the database take longer than a session lives with the defect.
 const HUBS: u32 = 240;
 
-/// A profile of half a minute against the shipped target.
-fn profile(home: &Home, seconds: u32, rest: &str) -> String {
+/// A profile of half a minute against the shipped target, with groups of hubs of these devices: the name of each, its device, how
+/// many they are, and the command that they get.
+fn profile(home: &Home, seconds: u32, groups: &[(&str, &str, u32, &str)], rest: &str) -> String {
     let target = shipped("profiles/targets/lab-fleet.yaml");
-    let text = format!(
+    let mut text = format!(
         "about: A wave in seconds.
 target: {}
 seed: 7
@@ -21,19 +22,23 @@ sustain: 4s
 settle: 25s
 drain: 2s
 hubs:
-  homes:
-    device: hub
-    count: {HUBS}
-    connect: {{ over: 3s }}
-    keep_alive: 30s
-    timeout: 3s
-    reconnect: {{ full_jitter: {{ base: 200ms, cap: 500ms }}, first: 1s, healthy_after: 2s }}
-issuers:
-  app: {{ command: switch, to: homes, arrivals: {{ even: [ 20/s for {seconds}s ] }}, in_time: 3s, ttl: 5s, timeout: 3s }}
-{rest}",
+",
         target.display()
     );
-    home.write("profile.yaml", &text).display().to_string()
+    for (name, device, count, _) in groups {
+        text += &format!(
+            "  {name}: {{ device: {device}, count: {count}, connect: {{ over: 3s }}, keep_alive: 30s, timeout: 3s, \
+             reconnect: {{ full_jitter: {{ base: 200ms, cap: 500ms }}, first: 1s, healthy_after: 2s }} }}\n"
+        );
+    }
+    text += "issuers:\n";
+    for (name, _, _, command) in groups {
+        text += &format!(
+            "  to-{name}: {{ command: {command}, to: {name}, arrivals: {{ even: [ 10/s for {seconds}s ] }}, in_time: 3s, ttl: 5s, timeout: 3s }}\n"
+        );
+    }
+    let file = home.write("profile.yaml", &(text + rest));
+    file.display().to_string()
 }
 
 fn certificate_wave(home: &Home, defects: &[&str]) -> Finished {
@@ -47,7 +52,8 @@ expect:
   - pool wait mean < 50ms
   - recovery <= 20s after each trigger
 ";
-    let profile = profile(home, 34, rest);
+    let groups = [("homes", "hub", HUBS, "switch")];
+    let profile = profile(home, 34, &groups, rest);
     let mut arguments = vec!["run", &profile];
     arguments.extend(defects.iter().flat_map(|defect| ["--on", *defect]));
     home.finish(&arguments, LIMIT)
@@ -91,42 +97,77 @@ fn checks_through_the_database_fail_the_wave() {
     assert!(number(&result["hubs"][0], "lost") > 0, "{result}");
 }
 
+/// Hubs that ask for their shard, and locks that follow Server References, are moved by DISCONNECT 0x9C; later the hubs authenticate
+/// again on their live sessions.
 fn rebalance(home: &Home, defects: &[&str]) -> Finished {
     let rest = "timeline:
   move: { at: 10s, operate: rebalance }
+  again: { at: 25s, reauthenticate: { hubs: homes, share: 100%, within: 1s, jitter: full } }
 expect:
   - commands in time >= 98%
   - commands lost == 0
+  - commands stale == 0
   - hubs connected >= 99% within 8s after move
+  - hubs lost == 0 during again
+  - reauthenticate success == 100%
+  - reauthenticate latency p99 < 3s
   - stale-dispatches value == 0
 ";
-    let profile = profile(home, 24, rest);
+    let groups = [
+        ("homes", "hub", HUBS / 2, "switch"),
+        ("doors", "lock", HUBS / 2, "unlock"),
+    ];
+    let profile = profile(home, 30, &groups, rest);
     let mut arguments = vec!["run", &profile];
     arguments.extend(defects.iter().flat_map(|defect| ["--on", *defect]));
     home.finish(&arguments, LIMIT)
 }
 
-/// Hubs that were moved ask for their shard and go there; commands follow them.
+fn named<'a>(rows: &'a Value, key: &str, name: &str) -> &'a Value {
+    let rows = rows.as_array().unwrap();
+    rows.iter()
+        .find(|row| row[key] == name)
+        .unwrap_or_else(|| panic!("no {name} in {rows:?}"))
+}
+
+/// Those that were moved go to their new shard, by asking or by following, and commands follow them.
 #[test]
 fn commands_follow_hubs_that_were_moved() {
     let home = Home::new();
     let finished = rebalance(&home, &[]);
     finished.expect_code(0);
     let result = finished.result();
-    let row = &result["places"][0];
-    // A share of 30 % of the hubs; which ones the lab's hash decides.
-    let moved = number(row, "moved_hubs");
-    assert!((30..150).contains(&moved), "{row}");
-    assert_eq!(number(row, "stale_seen"), 0, "{row}");
-    let to_moved = row["commands_to_moved"].as_array().unwrap();
-    let in_time = to_moved.iter().find(|state| state["state"] == "in time");
-    assert!(number(in_time.unwrap(), "count") > 0, "{row}");
-    let find = result["operations"].as_array().unwrap();
-    let find = find.iter().find(|row| row["kind"] == "find").unwrap();
-    assert!(number(find, "ok") >= u64::from(HUBS) + moved, "{find}");
+    let mut moved_in_all = 0;
+    for row in result["places"].as_array().unwrap() {
+        let moved = number(row, "moved_hubs");
+        moved_in_all += moved;
+        assert_eq!(number(row, "stale_seen"), 0, "{row}");
+        assert_eq!(number(row, "ghost_gaps"), 0, "{row}");
+        let in_time = named(&row["commands_to_moved"], "state", "in time");
+        assert!(number(in_time, "count") > 0, "{row}");
+        // One reference for each, which locks follow and hubs do not.
+        let followed = row["group"] == "doors";
+        let told = row["references"].as_array().unwrap();
+        let told = told
+            .iter()
+            .filter(|told| told["verdict"].as_str().unwrap().starts_with("followed") == followed);
+        let times: u64 = told.map(|told| number(told, "count")).sum();
+        assert_eq!(times, moved, "{row}");
+        let hubs = named(&result["hubs"], "group", row["group"].as_str().unwrap());
+        let causes = &hubs["losses"];
+        let cause = named(causes, "cause", "0x9C use another server");
+        assert_eq!(number(cause, "count"), moved, "{causes}");
+    }
+    // A share of 30 % of all of them.
+    assert_eq!(moved_in_all, u64::from(HUBS) * 3 / 10);
+    let find = named(&result["operations"], "kind", "find");
+    let asked = u64::from(HUBS / 2) + number(&result["places"][0], "moved_hubs");
+    assert!(number(find, "ok") >= asked, "{find}");
+    let again = named(&result["operations"], "name", "reauthenticate");
+    assert_eq!(number(again, "ok"), u64::from(HUBS / 2), "{again}");
 }
 
-/// Dispatch believes the old map: the ghost sees commands on the shard that hubs have left, as the lab's own counter does.
+/// Dispatch believes the old map: the ghosts see commands on the shard that hubs have left, as the lab's own counter does.
 #[test]
 fn dispatch_by_the_old_map_fails_the_rebalance() {
     let home = Home::new();
@@ -136,9 +177,9 @@ fn dispatch_by_the_old_map_fails_the_rebalance() {
     let result = finished.result();
     let reasons = result["verdict"]["reasons"].to_string();
     assert!(reasons.contains("stale-dispatches value"), "{reasons}");
-    assert!(
-        number(&result["places"][0], "stale_seen") > 0,
-        "{}",
-        result["places"]
-    );
+    assert!(reasons.contains("commands stale == 0"), "{reasons}");
+    let places = result["places"].as_array().unwrap();
+    let stale: u64 = places.iter().map(|row| number(row, "stale_seen")).sum();
+    assert!(stale > 0, "{places:?}");
+    assert!(places.iter().any(|row| number(row, "stale_longest_us") > 0));
 }

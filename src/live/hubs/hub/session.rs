@@ -4,6 +4,7 @@ use super::{HubTask, lost};
 use crate::agents::{Accepted, Input, Reference};
 use crate::event::{Cause, Event, Outcome, PacketKind, ReferenceVerdict};
 use crate::live::greeting::{CONTINUE, authentication};
+use crate::live::hubs::find::cut;
 use crate::live::hubs::link::{Link, Phase};
 use crate::live::mqtt::{Acknowledgement, Packet, Property, Publish};
 use crate::live::publish::acknowledged;
@@ -15,8 +16,6 @@ use std::sync::Arc;
 const SERVER_MOVED: u8 = 0x9d;
 /// The first reason code that is an error.
 const FIRST_ERROR: u8 = 0x80;
-/// A Server Reference is cut to so many characters where it is told.
-const LONGEST_TOLD: usize = 80;
 
 /// How a packet ends a session.
 #[derive(Debug, Clone, Copy)]
@@ -142,7 +141,7 @@ impl HubTask {
             _ => None,
         });
         let Some(reference) = reference else { return };
-        let text: String = reference.chars().take(LONGEST_TOLD).collect();
+        let text = cut(reference);
         match self.group.shards.named(reference) {
             Some(shard) => self.turn(Input::Pointed {
                 text,

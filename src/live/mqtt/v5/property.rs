@@ -108,8 +108,8 @@ impl Property {
         }
     }
 
-    /// Whether the standard allows this value.
-    fn is_valid(&self) -> bool {
+    /// The value of a property of one byte: 0 or 1.
+    fn flag(&self) -> Option<u8> {
         match self {
             P::PayloadFormat(value)
             | P::RequestProblemInformation(value)
@@ -118,10 +118,17 @@ impl Property {
             | P::RetainAvailable(value)
             | P::WildcardSubscriptions(value)
             | P::SubscriptionIdentifiers(value)
-            | P::SharedSubscriptions(value) => *value <= 1,
+            | P::SharedSubscriptions(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// Whether the standard allows this value.
+    fn is_valid(&self) -> bool {
+        match self {
             P::ReceiveMaximum(value) | P::TopicAlias(value) => *value != 0,
             P::MaximumPacketSize(value) | P::SubscriptionIdentifier(value) => *value != 0,
-            _ => true,
+            other => other.flag().is_none_or(|flag| flag <= 1),
         }
     }
 
@@ -167,14 +174,6 @@ impl Property {
     fn write(&self, writer: &mut Writer) {
         writer.byte(self.identifier());
         match self {
-            P::PayloadFormat(value)
-            | P::RequestProblemInformation(value)
-            | P::RequestResponseInformation(value)
-            | P::MaximumQos(value)
-            | P::RetainAvailable(value)
-            | P::WildcardSubscriptions(value)
-            | P::SubscriptionIdentifiers(value)
-            | P::SharedSubscriptions(value) => writer.byte(*value),
             P::ServerKeepAlive(value)
             | P::ReceiveMaximum(value)
             | P::TopicAliasMaximum(value)
@@ -196,6 +195,7 @@ impl Property {
                 writer.binary(name.as_bytes());
                 writer.binary(value.as_bytes());
             }
+            flag => flag.flag().into_iter().for_each(|value| writer.byte(value)),
         }
     }
 }
