@@ -349,6 +349,7 @@ fn plan(address: &str, per_second: f64, lasts: Duration) -> Plan {
         faults: Vec::new(),
         steady: Vec::new(),
         stop_if: Vec::new(),
+        against: None,
         pause_while: Vec::new(),
         expect: Vec::new(),
     }

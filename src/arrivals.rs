@@ -196,6 +196,12 @@ impl Schedule {
             .fold(0.0, f64::max)
     }
 
+    /// The same rates without the dice: equal for two schedules that differ by their seed alone.
+    #[must_use]
+    pub fn evened(&self) -> Schedule {
+        Schedule::new(Spread::Even, self.pieces.clone())
+    }
+
     /// The rate at the end, per second; zero without pieces.
     #[must_use]
     pub fn last_rate(&self) -> f64 {

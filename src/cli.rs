@@ -7,6 +7,7 @@ use crate::chaos::proxy::ProxyArguments;
 use crate::chaos::watchdog::WatchdogArguments;
 use crate::chaos::{heal, proxy, watchdog};
 use crate::lab::{self, LabArguments, PartArguments};
+use crate::run::compare::CompareArguments;
 use crate::run::ending::Ending;
 use crate::run::interrupt::Interrupt;
 use crate::run::{self, RunArguments};
@@ -25,9 +26,25 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a profile against its target and judge it.
-    Run(RunArguments),
+    Run {
+        #[command(flatten)]
+        arguments: RunArguments,
+        /// Run it so many times, each with the next seed, and tell all of them together.
+        #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=1000))]
+        repeat: Option<u32>,
+    },
     /// Read the same files as `run` and print the plan; nothing is contacted.
-    Check(RunArguments),
+    #[command(mut_arg("profile", |profile| profile.required(false).default_value("")))]
+    Check {
+        #[command(flatten)]
+        arguments: RunArguments,
+        /// Print the small run that is similar to a large system: hubs, connections of its pool, how long a connect holds one, timeout,
+        /// policy.
+        #[arg(long, value_name = "N,c,s,T,policy")]
+        like: Option<String>,
+    },
+    /// Compare two runs, or two repetitions: what got worse, and whether chance explains it.
+    Compare(CompareArguments),
     /// Undo what a dead run left behind, from its journal alone.
     Heal(HealArguments),
     /// Start the embedded target and keep it until Ctrl-C.
@@ -71,8 +88,9 @@ pub fn main() -> u8 {
         }
     };
     match arguments.command {
-        Command::Run(arguments) => run::run(&arguments, &interrupt).code(),
-        Command::Check(arguments) => run::check(&arguments).code(),
+        Command::Run { arguments, repeat } => run::run(&arguments, repeat, &interrupt).code(),
+        Command::Check { arguments, like } => run::check(&arguments, like.as_deref()).code(),
+        Command::Compare(arguments) => run::compare::compare(&arguments).code(),
         Command::Heal(arguments) => healed(heal::run(&arguments)).code(),
         Command::Lab(arguments) => lab::run(arguments),
         Command::LabPart(arguments) => lab::part(arguments),

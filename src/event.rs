@@ -341,9 +341,10 @@ pub enum Event {
         change: RetryChange,
         at: Offset,
     },
-    /// A hub's session changed; `group` is the row in `Plan::hubs`.
+    /// A hub's session changed; `group` is the row in `Plan::hubs`, `hub` its number in it.
     Hub {
         group: u16,
+        hub: u32,
         change: HubChange,
         at: Offset,
     },

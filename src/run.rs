@@ -3,7 +3,9 @@
 //! Decides the order of things and what ends a run. It measures nothing and formats nothing itself.
 
 mod chaos_parts;
+pub mod compare;
 mod drive;
+mod earlier;
 pub mod ending;
 mod finish;
 mod folder;
@@ -13,14 +15,16 @@ mod limits;
 mod prepare;
 mod quiet_log;
 mod readmit;
+mod repeat;
 mod timeline;
 mod trail;
 mod usage;
 mod watching;
 
 use crate::plan::Plan;
+use crate::plan::boundary::Likeness;
 use crate::plan::target::Environment;
-use crate::spec::{self, Sources};
+use crate::spec::{self, Sources, similar};
 use ending::Ending;
 use interrupt::Interrupt;
 use std::io::{ErrorKind, Write};
@@ -50,6 +54,9 @@ pub struct RunArguments {
     /// Where the folder of the run is made.
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub out: PathBuf,
+    /// An earlier run: what `1.2x last` in an expectation is compared with.
+    #[arg(long, value_name = "RUN")]
+    pub against: Option<PathBuf>,
     /// Needed for a target whose environment is production.
     #[arg(long)]
     pub allow_production: bool,
@@ -86,6 +93,9 @@ impl RunArguments {
         self.on
             .iter()
             .for_each(|defect| option("--on", defect.clone()));
+        self.against
+            .iter()
+            .for_each(|run| option("--against", run.display().to_string()));
         if self.database.is_some() {
             // The address may hold a password.
             option("--database", "…".to_owned());
@@ -126,10 +136,28 @@ impl Stopped {
     }
 }
 
-/// Runs a profile to its end, whatever that is.
+/// Runs a profile to its end, whatever that is; several times with seeds of their own if that is asked for.
 #[must_use]
-pub fn run(arguments: &RunArguments, interrupt: &Interrupt) -> Ending {
+pub fn run(arguments: &RunArguments, times: Option<u32>, interrupt: &Interrupt) -> Ending {
     quiet_log::install();
+    let once = |arguments: &RunArguments| {
+        let mut folder = None;
+        let ending = run_once(arguments, interrupt, &mut folder);
+        (ending, folder)
+    };
+    match times {
+        None => once(arguments).0,
+        Some(times) => repeat::repeat(arguments, times, interrupt, once)
+            .unwrap_or_else(|stopped| tell(&stopped)),
+    }
+}
+
+/// Runs a profile once; `folder` is where its results are, as soon as there is one.
+fn run_once(
+    arguments: &RunArguments,
+    interrupt: &Interrupt,
+    folder: &mut Option<PathBuf>,
+) -> Ending {
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -140,6 +168,7 @@ pub fn run(arguments: &RunArguments, interrupt: &Interrupt) -> Ending {
     let ended = runtime.block_on(async {
         interrupt.listen().map_err(Stopped::internal)?;
         let prepared = prepare::prepare(arguments, interrupt).await?;
+        *folder = Some(prepared.folder.path().to_owned());
         drive::drive(prepared, interrupt).await
     });
     // A look-up that hangs in the system's resolver must not hold the process.
@@ -147,13 +176,19 @@ pub fn run(arguments: &RunArguments, interrupt: &Interrupt) -> Ending {
     ended.unwrap_or_else(|stopped| tell(&stopped))
 }
 
-/// Reads what `run` would read and prints the plan.
+/// Reads what `run` would read and prints the plan; or, with `like`, the small system that is similar to a large one.
 #[must_use]
-pub fn check(arguments: &RunArguments) -> Ending {
-    match plan(arguments)
-        .and_then(|plan| limits::outlook(&plan))
-        .and_then(|text| print(&text))
-    {
+pub fn check(arguments: &RunArguments, like: Option<&str>) -> Ending {
+    let text = match like {
+        Some(like) => similar::system(like)
+            .map(|system| Likeness(system).to_string())
+            .map_err(Stopped::Refused),
+        None if arguments.profile.as_os_str().is_empty() => Err(Stopped::Refused(
+            "error: check what? give a profile, or --like N,c,s,T,policy".to_owned(),
+        )),
+        None => plan(arguments).and_then(|plan| limits::outlook(&plan)),
+    };
+    match text.and_then(|text| print(&text)) {
         Ok(()) => Ending::Passed,
         Err(stopped) => tell(&stopped),
     }
@@ -161,7 +196,9 @@ pub fn check(arguments: &RunArguments) -> Ending {
 
 /// The checked plan; production targets need a flag.
 fn plan(arguments: &RunArguments) -> Result<Plan, Stopped> {
-    let plan = spec::read(&arguments.sources()).map_err(Stopped::refused)?;
+    let mut plan = spec::read(&arguments.sources()).map_err(Stopped::refused)?;
+    let against = arguments.against.as_deref().map(earlier::against);
+    plan.against = against.transpose().map_err(Stopped::refused)?;
     if plan.target.environment == Environment::Production && !arguments.allow_production {
         return Err(Stopped::Refused(format!(
             "error: {} says `environment: production`; a run against it needs --allow-production",

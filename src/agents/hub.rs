@@ -126,6 +126,7 @@ impl Hub {
     fn tell(&self, change: HubChange, at: Offset, out: &mut Vec<Action>) {
         out.push(Action::Tell(Event::Hub {
             group: self.config.group,
+            hub: self.index,
             change,
             at,
         }));

@@ -1,6 +1,8 @@
 //! Closes seconds: takes them from all shards, adds them up, and hands them to whoever counts on.
 
+use super::affected::{Affected, LostHub};
 use super::certificates::Certificates;
+use super::interference::Classes;
 use super::interval::{Interval, Intervals};
 use super::judge::{LagWatch, TimeLines};
 use super::ledger::{Ledger, Movement, MovementKind, State};
@@ -13,7 +15,7 @@ use super::series::Series;
 use super::shard::{Shard, Step, Times};
 use super::totals::Totals;
 use super::transition::{MOST_TRANSITIONS, Transition};
-use crate::event::{Event, Offset, Outcome};
+use crate::event::{Event, MarkId, Offset, Outcome};
 use crate::plan::{OperationKind, Plan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,6 +50,10 @@ pub struct Collector {
     phases: Phases,
     places: Places,
     certificates: Certificates,
+    affected: Affected,
+    classes: Classes,
+    /// Told before the mark that they belong to was known.
+    lost_hubs: Vec<LostHub>,
     transitions: Vec<Transition>,
     told_transitions: u64,
     load_end_told: bool,
@@ -85,6 +91,9 @@ impl Collector {
             phases: Phases::new(plan),
             places: Places::new(plan),
             certificates: Certificates::new(plan),
+            affected: Affected::new(plan),
+            classes: Classes::new(plan),
+            lost_hubs: Vec::new(),
             transitions: Vec::new(),
             told_transitions: 0,
             load_end_told: false,
@@ -124,6 +133,17 @@ impl Collector {
         seconds
     }
 
+    /// No more arrivals are due from `at` on, and whoever leaves from then on was told to.
+    pub fn arrivals_end(&mut self, at: Offset) {
+        self.marks.arrivals_end.get_or_insert(at);
+    }
+
+    /// Different hubs that lost a session after a mark began and before the next one did; `None` without hubs.
+    #[must_use]
+    pub fn affected_hubs(&self, mark: MarkId) -> Option<u64> {
+        (!self.plan.hubs.is_empty()).then(|| self.affected.count(mark))
+    }
+
     /// The plan that is measured.
     #[must_use]
     pub fn plan(&self) -> &Plan {
@@ -152,6 +172,11 @@ impl Collector {
     #[must_use]
     pub fn series(&self) -> &Series {
         &self.series
+    }
+
+    /// Commands by group and shard.
+    pub(super) fn classes(&self) -> &Classes {
+        &self.classes
     }
 
     /// Sums over the whole run.
@@ -260,6 +285,7 @@ impl Collector {
                 }
             }
             self.steps.extend(taken.steps);
+            self.lost_hubs.extend(taken.lost_hubs);
             marks.extend(taken.marks);
             places.extend(taken.places);
         }
@@ -273,6 +299,13 @@ impl Collector {
         for mark in marks {
             self.marks.apply(&mark);
             self.transitions.push(Transition::Mark(mark));
+        }
+        let closed = |lost: &LostHub| lost.at.second() < bound;
+        let (closed, open) = self.lost_hubs.drain(..).partition(closed);
+        self.lost_hubs = open;
+        let closed: Vec<LostHub> = closed;
+        for lost in closed {
+            self.affected.take(&self.marks, lost);
         }
         seconds
     }
@@ -334,6 +367,7 @@ impl Collector {
         self.returns
             .close(before.map(|point| &*point.docks), &mut second.docks);
         self.series.push(second);
+        self.classes.second();
         self.intervals.add(second);
         self.time_lines.second(&self.plan, &self.marks, second);
         self.phases.second(&self.marks, second);
@@ -363,9 +397,14 @@ impl Collector {
             let stands = self
                 .places
                 .settled(&self.plan, movement.id, movement.due, state);
-            if let Some(shard) = stands.or_else(|| self.plan.shard_of_command(movement.id)) {
+            let shard = stands.or_else(|| self.plan.shard_of_command(movement.id));
+            if let Some(shard) = shard {
                 self.totals.settled(issuers, shard, state);
             }
+            let took_us = movement
+                .due
+                .map_or(0, |due| movement.at.0.saturating_sub(due.0));
+            self.classes.settled(issuers, shard, state, took_us);
         }
         let operation = self.plan.operation(OperationKind::Command { issuers });
         let end = self.marks.load_end;

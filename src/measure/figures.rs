@@ -95,7 +95,7 @@ pub fn value(value: f64, unit: Unit) -> String {
         Unit::Time => time(value),
         Unit::PerSecond => format!("{}/s", number(value)),
         Unit::Count => number(value),
-        Unit::TimesBaseline => format!("{}x", number(value)),
+        Unit::TimesBaseline | Unit::TimesLast => format!("{}x", number(value)),
     }
 }
 
@@ -105,6 +105,7 @@ pub fn limit(comparison: Comparison, value: f64, unit: Unit) -> String {
     let limit = match unit {
         Unit::Time => short_time(value),
         Unit::TimesBaseline => format!("{}x baseline", number(value)),
+        Unit::TimesLast => format!("{}x last", number(value)),
         _ => self::value(value, unit),
     };
     format!("{} {limit}", sign(comparison))

@@ -10,6 +10,8 @@ pub struct Marks {
     pub zero: Option<Offset>,
     /// The load's end: by plan as soon as 0:00 is known, earlier if the run was stopped.
     pub load_end: Option<Offset>,
+    /// When the last arrivals were due: later than `load_end` if the run went on until recovery was decided.
+    pub arrivals_end: Option<Offset>,
     /// By `MarkId`: triggers first, then faults.
     pub rows: Vec<MarkState>,
 }
@@ -98,6 +100,7 @@ impl Marks {
         Marks {
             zero: None,
             load_end: None,
+            arrivals_end: None,
             rows,
         }
     }

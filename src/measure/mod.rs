@@ -3,11 +3,14 @@
 //! Pure: everything here is told offsets and events and asks no clock. Workers tell events to their [`Shard`]; the [`Collector`] closes
 //! seconds, keeps the account of the commands, and judges. Nothing here knows how events come about or how a report looks.
 
+mod affected;
 pub mod certificates;
 pub mod collector;
+pub mod critical;
 pub mod explained;
 pub mod figures;
 pub mod histogram;
+pub mod interference;
 pub mod interval;
 pub mod judge;
 pub mod ledger;
@@ -26,6 +29,7 @@ pub mod returns;
 pub mod second;
 pub mod series;
 pub mod shard;
+pub mod statistics;
 pub mod totals;
 pub mod transition;
 pub mod verdict;
@@ -33,7 +37,7 @@ pub mod verdict;
 pub use collector::Collector;
 pub use histogram::Histogram;
 pub use interval::Interval;
-pub use judge::Judge;
+pub use judge::{Judge, Rehearsal};
 pub use ledger::{Account, Ledger, State};
 pub use live::Live;
 pub use marks::{MarkState, Marks};

@@ -2,18 +2,28 @@
 //!
 //! A mark's effect begins at its *onset* (3 of 5 seconds outside the band entered from the quiet time before it) and is over at the
 //! first second from which every signal stays in its band for the sustain time: silence is not health, a second dip is not recovery,
-//! and a healthy signal may leave its band as often as it did before. The answer is never a missing number: not recovered says
-//! within which time, and a look that was cut short says why. Seconds come in as plain columns; this module knows neither the plan
-//! nor how anything is measured.
+//! and a healthy signal may leave its band as often as it did before. The answer is never a missing number: what has not recovered
+//! either drains (with the time that it will take), or is metastable, or is not known, and then it says why. Seconds come in as plain
+//! columns; this module knows neither the plan nor how anything is measured. Formulas: field notes on recovery, §2.2.
 
 mod analysis;
 mod band;
+mod collapse;
+mod effect;
+mod fate;
 mod reconnects;
+mod stocks;
 mod sustained;
+mod synchronisation;
+mod trend;
 
 pub use analysis::{analyse, decided};
 pub use band::{Band, Baseline};
+pub use collapse::Collapse;
+pub use effect::{Amplification, Effect, Loss, Synchronisation};
 pub use reconnects::ReconnectMultiplier;
+pub use stocks::Backlog;
+pub use synchronisation::{TENTHS, Tenths, dispersion, phase_concentration};
 
 use crate::event::{MarkId, Offset};
 use serde::Serialize;
@@ -30,6 +40,8 @@ pub struct Observation {
     /// Triggers and faults that began, in any order.
     pub marks: Vec<MarkSpan>,
     pub hubs: Option<HubRows>,
+    /// `None` where nobody asks for anything.
+    pub work: Option<WorkRows>,
     pub ending: Ending,
 }
 
@@ -82,6 +94,21 @@ pub struct MarkSpan {
 pub struct HubRows {
     pub hubs: u64,
     pub reconnects: Vec<f64>,
+    /// Attempts to connect by tenths of the second.
+    pub tenths: Vec<Tenths>,
+    /// From one attempt of a hub to its next: timeout and mean wait; `None` where hubs have different ones.
+    pub period: Option<Duration>,
+}
+
+/// What all agents ask for, by the second: connecting, requests, commands handed over, returns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkRows {
+    pub started: Vec<f64>,
+    pub attempted: Vec<f64>,
+    /// Actions under way at the end of the second.
+    pub under_way: Vec<f64>,
+    /// Journeys that ended without success: each is another rider.
+    pub failed_journeys: Vec<f64>,
 }
 
 /// Why the columns end where they end.
@@ -102,6 +129,10 @@ pub struct Settings {
     pub baseline: Duration,
     /// How long "recovered" must hold.
     pub sustain: Duration,
+    /// The timeout of one attempt, of the agents that have the longest way round.
+    pub timeout: Duration,
+    /// Their longest wait between two attempts.
+    pub longest_wait: Duration,
 }
 
 /// The answer for one mark.
@@ -115,8 +146,44 @@ pub struct Recovery {
     pub outcome: RecoveryOutcome,
     /// A signal left its band again after recovery, with no other mark in between.
     pub left_again: Option<Offset>,
+    /// The target went down again after recovery, with no other mark in between, in order: readmission too early, for example.
+    pub collapses: Vec<Collapse>,
     pub signals: Vec<SignalRecovery>,
     pub reconnects: Option<ReconnectMultiplier>,
+    pub effect: Effect,
+}
+
+impl Recovery {
+    /// The recovery's length for a comparison: to the last recovery, where the target collapsed in between.
+    #[must_use]
+    pub fn length(&self, from_removal: bool) -> RecoveryLength {
+        let Some(last) = self.collapses.last() else {
+            return self.outcome.length(from_removal);
+        };
+        let from = self.end.filter(|_| from_removal).unwrap_or(self.begin);
+        match last.back {
+            Some(back) => RecoveryLength::Exactly(back.since(from)),
+            None => RecoveryLength::Longer(last.watched_to.since(from)),
+        }
+    }
+}
+
+impl Recovery {
+    /// From the mark's end until everything that had piled up was gone; nothing piled up takes no time.
+    #[must_use]
+    pub fn drain(&self) -> RecoveryLength {
+        let mut longest = Duration::ZERO;
+        for backlog in &self.effect.backlogs {
+            match backlog.drain_us {
+                Some(drain_us) => longest = longest.max(Duration::from_micros(drain_us)),
+                None => return self.outcome.length(true),
+            }
+        }
+        if self.onset.is_none() {
+            return self.outcome.length(true);
+        }
+        RecoveryLength::Exactly(longest)
+    }
 }
 
 /// How it ended. Times of length are microseconds.
@@ -132,8 +199,19 @@ pub enum RecoveryOutcome {
         from_removal_us: u64,
         declared: Offset,
     },
-    /// Watched to the end and not recovered: it takes longer than this after the removal.
-    NotRecovered { within_us: u64 },
+    /// Not recovered within this time after the removal, and what piled up shrinks: so much longer, at the last rate, for `stock`.
+    Recovering {
+        within_us: u64,
+        eta_us: u64,
+        stock: String,
+    },
+    /// Not recovered within this time after the removal, at no more load than before: `signal` has this share of its quiet
+    /// time's goodput, below a half, and nothing shrank over two windows.
+    Metastable {
+        within_us: u64,
+        signal: String,
+        goodput: f64,
+    },
     /// It cannot be told; a recovery, if there was one, took at least this long after the removal.
     Censored { why: String, at_least_us: u64 },
     /// The run goes on and it is too early to tell.
@@ -173,8 +251,11 @@ impl RecoveryOutcome {
                 };
                 RecoveryLength::Exactly(Duration::from_micros(*length))
             }
-            RecoveryOutcome::NotRecovered { within_us } => {
+            RecoveryOutcome::Recovering { within_us, .. } => {
                 RecoveryLength::Longer(Duration::from_micros(*within_us))
+            }
+            RecoveryOutcome::Metastable { within_us, .. } => {
+                RecoveryLength::Never(Duration::from_micros(*within_us))
             }
             RecoveryOutcome::Censored { why, at_least_us } => RecoveryLength::Unknown {
                 at_least: Duration::from_micros(*at_least_us),
@@ -192,11 +273,17 @@ impl RecoveryOutcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecoveryLength {
     Exactly(Duration),
-    /// Not recovered within this time.
+    /// Not recovered within this time, and on the way.
     Longer(Duration),
+    /// Not recovered within this time, and not going to by itself.
+    Never(Duration),
     /// At least this long, and not known further.
     Unknown {
         at_least: Duration,
         why: String,
     },
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

@@ -1,8 +1,9 @@
 //! One second of the run, as counts: what shards fill and everything else reads.
 
 use super::histogram::Histogram;
+use super::recovery::{TENTHS, Tenths};
 use super::returns::DockSecond;
-use crate::event::{HubChange, Outcome};
+use crate::event::{HubChange, Offset, Outcome};
 use crate::plan::Plan;
 
 /// What happened in one whole second of the clock. The lists are parallel to those of the plan.
@@ -33,6 +34,8 @@ pub struct OperationSecond {
     pub doubtful: u32,
     /// Journeys on an account that somebody else was using.
     pub shared_accounts: u32,
+    /// `attempted` by tenths of the second.
+    pub tenths: Tenths,
     /// Attempts that the target refused.
     pub refused: u32,
     /// Of those: because there were too many at once.
@@ -122,6 +125,18 @@ impl OperationSecond {
         self.ok + self.declined + self.failed + self.timed_out
     }
 
+    /// One attempt left at `at`.
+    pub(super) fn attempt(&mut self, at: Offset) {
+        self.attempted += 1;
+        let tenth = at.0 % 1_000_000 * TENTHS as u64 / 1_000_000;
+        if let Some(count) = usize::try_from(tenth)
+            .ok()
+            .and_then(|row| self.tenths.get_mut(row))
+        {
+            *count = count.saturating_add(1);
+        }
+    }
+
     pub(super) fn finish(&mut self, outcome: Outcome, latency_us: u64, service_us: u64) {
         match outcome {
             Outcome::Ok => self.ok += 1,
@@ -142,6 +157,9 @@ impl OperationSecond {
     pub(super) fn add(&mut self, other: &OperationSecond) {
         self.started += other.started;
         self.attempted += other.attempted;
+        for (mine, theirs) in self.tenths.iter_mut().zip(other.tenths) {
+            *mine = mine.saturating_add(theirs);
+        }
         self.continued += other.continued;
         self.duplicated += other.duplicated;
         self.doubtful += other.doubtful;

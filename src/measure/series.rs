@@ -1,5 +1,6 @@
-//! What stays of every closed second: counts and a few percentiles, about 40 bytes an operation and second.
+//! What stays of every closed second: counts and a few percentiles, about 60 bytes an operation and second.
 
+use super::recovery::Tenths;
 use super::returns::DockSecond;
 use super::second::{CommandSecond, HubSecond, OperationSecond, Second};
 
@@ -23,6 +24,8 @@ pub struct Point {
 pub struct OperationPoint {
     pub started: u32,
     pub attempted: u32,
+    /// `attempted` by tenths of the second.
+    pub tenths: Tenths,
     /// Attempts that the target refused.
     pub refused: u32,
     /// Of those: because there were too many at once.
@@ -53,6 +56,7 @@ impl OperationPoint {
         OperationPoint {
             started: second.started,
             attempted: second.attempted,
+            tenths: second.tenths,
             refused: second.refused,
             throttled: second.throttled,
             ok: second.ok,

@@ -4,6 +4,7 @@
 //! takes what is closed. An event counts in its own second; one that is told after that second was closed counts in the oldest
 //! open one, because a sum that holds is worth more than a place that is exact.
 
+use super::affected::LostHub;
 use super::explained::{self, Explanations};
 use super::publishers::PublisherTotal;
 use super::retries::RetryTotal;
@@ -106,6 +107,7 @@ pub(super) struct Contents {
     /// Parallel to `Target::devices`.
     pub publishers: Vec<PublisherTotal>,
     pub steps: Vec<Step>,
+    pub lost_hubs: Vec<LostHub>,
     pub returns: Told,
     /// Returns that did not end as they should.
     pub bad_returns: Vec<BadReturn>,
@@ -238,7 +240,12 @@ impl Shard {
                 retries.change(change);
             }
             Event::Finished { .. } => self.finished(contents, event),
-            Event::Hub { group, change, at } => contents.session(&self.plan, group, change, at),
+            Event::Hub {
+                group,
+                hub,
+                change,
+                at,
+            } => contents.session(&self.plan, (group, hub), change, at),
             Event::Foreign { group, at } => {
                 if let Some(row) = contents.hubs(&self.plan, at, group) {
                     row.foreign += 1;
@@ -327,7 +334,7 @@ impl Contents {
     /// One attempt left; an attempt to connect also counts for its group.
     fn attempted(&mut self, plan: &Plan, at: Offset, operation: OperationId) {
         if let Some(row) = self.operation(plan, at, operation) {
-            row.attempted += 1;
+            row.attempt(at);
         }
         if let Some(group) = plan.connecting_hubs(operation)
             && let Some(row) = self.hubs(plan, at, group)
@@ -352,7 +359,10 @@ impl Contents {
     }
 
     /// The session of a hub changed.
-    fn session(&mut self, plan: &Plan, group: u16, change: HubChange, at: Offset) {
+    fn session(&mut self, plan: &Plan, (group, hub): (u16, u32), change: HubChange, at: Offset) {
+        if matches!(change, HubChange::Lost(_) | HubChange::Left) {
+            self.lost_hubs.push(LostHub { group, hub, at });
+        }
         if let HubChange::Lost(cause) = change {
             *self.losses.entry((group, cause)).or_default() += 1;
         }

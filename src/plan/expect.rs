@@ -1,6 +1,7 @@
 //! Expectations as data: the grammar of FORMATS, parsed and with its names looked up.
 
 use crate::event::{MarkId, OperationId};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// One line that must hold.
@@ -61,6 +62,14 @@ pub enum Subject {
     Returns { docks: Vec<usize>, of: ReturnFigure },
     /// `recovery`
     Recovery,
+    /// `drain`: until what had piled up was gone, from the mark's end.
+    Drain,
+    /// `synchronisation`: by how much attempts to connect (without hubs: all attempts) vary more than chance does.
+    Synchronisation,
+    /// `critical share`: the largest disconnect from which the target recovers by itself, as a share of the fleet.
+    CriticalShare,
+    /// `reconnects-high <= 3m after drop`: an alert, a row of `Target::alerts`, from the mark's begin on.
+    Alert { alert: usize },
     /// `blind`: share of the run without readings.
     Blind,
 }
@@ -182,6 +191,52 @@ pub enum Unit {
     Count,
     /// A multiple of the quiet time before the trigger.
     TimesBaseline,
+    /// A multiple of what an earlier run measured for the same line.
+    TimesLast,
+}
+
+impl Unit {
+    /// Whether a limit in it is a multiple of something measured.
+    #[must_use]
+    pub fn is_multiple(self) -> bool {
+        matches!(self, Unit::TimesBaseline | Unit::TimesLast)
+    }
+}
+
+/// One of the target's own alert rules.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Alert {
+    pub name: String,
+    /// As written.
+    pub rule: String,
+    /// Why it can't be rehearsed with this profile, if it can't.
+    pub line: Result<Expectation, String>,
+}
+
+/// An earlier run that this one is compared with.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Against {
+    pub run: String,
+    /// By [`key`]: what was measured, in the base unit of the subject; `None` where it had no value.
+    pub values: BTreeMap<String, Option<f64>>,
+}
+
+/// What a line is about, without its limit: the same for `recovery <= 60s after drop` and `recovery <= 1.2x last after drop`.
+#[must_use]
+pub fn key(text: &str) -> String {
+    let is_sign = |c: char| matches!(c, '<' | '>' | '=');
+    let (subject, rest) = match text.find(is_sign) {
+        Some(at) => text.split_at(at),
+        None => (text, ""),
+    };
+    let mut words = rest.trim_start_matches(is_sign).split_whitespace();
+    let limit = words.next().unwrap_or_default();
+    let mut words = words.peekable();
+    if limit.ends_with('x') {
+        words.next_if(|word| matches!(*word, "baseline" | "last"));
+    }
+    let subject = subject.split_whitespace();
+    subject.chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// Where in the run a line is judged.

@@ -5,11 +5,13 @@
 //! (`<serial>`, `<command>`) are [`Template`]s.
 
 mod address;
+pub mod boundary;
 mod budgets;
 pub mod dock;
 mod environment;
 pub mod expect;
 pub mod fault;
+mod fingerprint;
 pub mod fleet;
 mod happening;
 pub mod identity;
@@ -89,6 +91,8 @@ pub struct Plan {
     /// What keeps hubs from being let back while it holds.
     pub pause_while: Vec<Pause>,
     pub expect: Vec<Expectation>,
+    /// What `last` in a line stands for.
+    pub against: Option<expect::Against>,
     /// Everything that is measured by name; built by [`operation::table`].
     pub operations: Vec<Operation>,
 }

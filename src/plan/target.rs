@@ -48,6 +48,8 @@ pub struct Target {
     pub operations: Vec<OperationSpec>,
     pub components: Vec<Component>,
     pub links: Vec<Link>,
+    /// Its own alert rules, rehearsed on what is measured.
+    pub alerts: Vec<super::expect::Alert>,
 }
 
 /// Ceilings of the load that the target's owner allows; a plan above one is refused.

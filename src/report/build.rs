@@ -5,13 +5,16 @@ use super::data::{
     PublisherRow, ReadmissionRow, Report, RunSection, SCHEMA_VERSION, ShardRow, StateCount,
     VerdictSection,
 };
-use super::{certificates, operations, places, pools, returns, timeline, troubles};
+use super::{
+    certificates, critical, interference, operations, places, pools, recoveries, returns, timeline,
+    troubles,
+};
 use crate::event::{Cause, Outcome, PacketKind};
 use crate::measure::marks::MarkState;
 use crate::measure::pool::PoolSeries;
 use crate::measure::recovery::Recovery;
 use crate::measure::shard::PacketCount;
-use crate::measure::{Collector, Judged, Judgement, State, Verdict};
+use crate::measure::{Collector, Judge, Judged, Judgement, State, Verdict};
 use crate::plan::{OperationKind, Plan};
 use std::collections::BTreeMap;
 
@@ -42,10 +45,13 @@ pub fn build(
     collector: &Collector,
     judged: &Judged,
     pools: &[PoolSeries],
-    recoveries: &[Recovery],
-    facts: Facts,
+    found: &[Recovery],
+    mut facts: Facts,
 ) -> Report {
     let plan = collector.plan();
+    let judge = Judge::new(collector, pools, found);
+    let rehearsals = judge.rehearsals();
+    facts.notes.extend(judge.unrehearsed());
     Report {
         schema_version: SCHEMA_VERSION,
         verdict: verdict(judged, &facts),
@@ -70,7 +76,10 @@ pub fn build(
             .collect(),
         timeline: timeline::timeline(collector, pools),
         pools: pools::rows(collector, pools),
-        recoveries: pools::recoveries(collector, recoveries),
+        recoveries: recoveries::rows(collector, found, &rehearsals),
+        critical: critical::rows(collector, pools),
+        interference: interference::rows(collector, found),
+        latency_over_connects: interference::slope(collector),
         generator: generator(collector, &facts),
         notes: facts.notes.clone(),
         run: run(collector, plan, facts),
@@ -98,6 +107,7 @@ fn run(collector: &Collector, plan: &Plan, facts: Facts) -> RunSection {
         target: plan.target.file.display().to_string(),
         environment: environment(plan),
         seed: plan.seed,
+        plan: plan.fingerprint(),
         started: facts.started,
         duration_s: plan.duration.as_secs(),
         lasted_s: end.saturating_sub(zero),

@@ -10,6 +10,13 @@ mod hubs;
 
 pub use hubs::{CauseRow, HubRow, PacketRow, PublisherRow};
 
+mod recovery;
+
+pub use recovery::{
+    AlertRow, BacklogRow, CollapseRow, CommandsRow, CriticalRow, InterferenceRow, IntervalRow,
+    LossRow, ReconnectRow, RecoveryRow, SignalRow, SlopeRow,
+};
+
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -47,6 +54,14 @@ pub struct Report {
     /// One row for each probed source.
     pub pools: Vec<PoolRow>,
     pub recoveries: Vec<RecoveryRow>,
+    /// One row for each disconnect that says something about it.
+    #[serde(default)]
+    pub critical: Vec<CriticalRow>,
+    /// One row for each mark, where somebody sends commands.
+    #[serde(default)]
+    pub interference: Vec<InterferenceRow>,
+    #[serde(default)]
+    pub latency_over_connects: Option<SlopeRow>,
     pub generator: GeneratorSection,
     /// What a reader should know besides.
     pub notes: Vec<String>,
@@ -62,6 +77,9 @@ pub struct RunSection {
     pub target: String,
     pub environment: String,
     pub seed: u64,
+    /// The same for runs that asked the same of their target, whatever their seed.
+    #[serde(default)]
+    pub plan: String,
     /// When it started, as a date with its zone.
     pub started: String,
     /// The load by plan, in seconds.
@@ -407,38 +425,6 @@ pub struct PoolSpan {
     pub stalled_us: Option<u64>,
     pub timeouts: Option<f64>,
     pub acquires: Option<f64>,
-}
-
-/// Recovery from one trigger or fault.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RecoveryRow {
-    pub mark: String,
-    /// `unharmed`, `recovered`, `not recovered`, `censored`, `undecided`.
-    pub outcome: String,
-    /// In a sentence, with the reason.
-    pub text: String,
-    pub from_injection_us: Option<u64>,
-    pub from_removal_us: Option<u64>,
-    pub reconnects: Option<ReconnectRow>,
-    /// Each signal by itself.
-    pub signals: Vec<SignalRow>,
-}
-
-/// By how much reconnects multiplied: the peak over 60 s against the quiet time, in which one an hour stands in for none.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct ReconnectRow {
-    pub times: f64,
-    pub baseline_per_second: f64,
-    pub peak_per_second: f64,
-    /// Reconnects beyond the baseline, for each hub of the fleet.
-    pub extra_per_hub: f64,
-}
-
-/// One signal's way back.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SignalRow {
-    pub signal: String,
-    pub text: String,
 }
 
 /// Why the numbers can be trusted, or not.

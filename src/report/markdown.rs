@@ -3,7 +3,7 @@
 use super::Report;
 use super::data::{OperationRow, PoolSpan, Times};
 use super::text::{self, sign};
-use super::{certificates, places, returns, sessions, troubles};
+use super::{certificates, places, recoveries, returns, sessions, troubles};
 use crate::measure::figures;
 use std::fmt::Write;
 
@@ -139,19 +139,7 @@ fn marks(report: &Report, text: &mut String) {
             let _ = writeln!(text, "- {}, let back: {line}", row.name);
         }
     }
-    for recovery in &report.recoveries {
-        if let Some(reconnects) = recovery.reconnects {
-            let reconnects = text::reconnects(&reconnects);
-            let _ = writeln!(text, "- after {}: reconnects {reconnects}", recovery.mark);
-        }
-        for signal in &recovery.signals {
-            let _ = writeln!(
-                text,
-                "- {}, {}: {}",
-                recovery.mark, signal.signal, signal.text
-            );
-        }
-    }
+    recoveries::section(report, text);
     text.push('\n');
 }
 

@@ -5,15 +5,20 @@
 
 pub mod build;
 mod certificates;
+pub mod comparison;
+mod critical;
 pub mod data;
 pub mod events;
 pub mod hlog;
+mod interference;
 mod json;
 mod junit;
 mod markdown;
 mod operations;
 mod places;
 mod pools;
+mod recoveries;
+pub mod repetition;
 mod returns;
 mod sessions;
 pub mod terminal;
@@ -22,8 +27,10 @@ mod timeline;
 mod troubles;
 
 pub use build::{Facts, build};
+pub use comparison::{Change, comparison, comparison_text};
 pub use data::Report;
 pub use json::json;
 pub use junit::junit;
 pub use markdown::markdown;
+pub use repetition::{Repetition, repetition, repetition_text};
 pub use terminal::summary;

@@ -1,11 +1,9 @@
-//! What probes read, and how the target recovered, as rows.
+//! What probes read, as rows.
 
-use super::data::{PoolRow, PoolSpan, ReconnectRow, RecoveryRow, SignalRow, ValueRow};
+use super::data::{PoolRow, PoolSpan, ValueRow};
 use super::timeline::load_seconds;
 use crate::event::Offset;
-use crate::measure::figures;
 use crate::measure::pool::PoolSeries;
-use crate::measure::recovery::{Recovery, RecoveryOutcome, SignalRecovery};
 use crate::measure::{Collector, Marks};
 use crate::plan::signal::Signal;
 use crate::plan::target::Plays;
@@ -123,113 +121,5 @@ fn plays(plays: Plays) -> &'static str {
         Plays::Queue => "queue",
         Plays::Broker => "broker",
         Plays::Value => "value",
-    }
-}
-
-pub(super) fn recoveries(collector: &Collector, recoveries: &[Recovery]) -> Vec<RecoveryRow> {
-    recoveries
-        .iter()
-        .map(|recovery| self::recovery(collector, recovery))
-        .collect()
-}
-
-fn recovery(collector: &Collector, recovery: &Recovery) -> RecoveryRow {
-    let clock =
-        |at: Offset| figures::clock(collector.marks().from_zero_us(at).div_euclid(1_000_000));
-    let (outcome, text) = outcome_text(&recovery.outcome, &clock);
-    let recovered = match recovery.outcome {
-        RecoveryOutcome::NotNeeded => Some((0, 0)),
-        RecoveryOutcome::Recovered {
-            from_injection_us,
-            from_removal_us,
-            ..
-        } => Some((from_injection_us, from_removal_us)),
-        _ => None,
-    };
-    let left_again = recovery
-        .left_again
-        .map(|at| format!("; left its band again at {}", clock(at)));
-    let signals = recovery.signals.iter().map(|signal| SignalRow {
-        signal: signal.name.clone(),
-        text: signal_text(signal, &clock),
-    });
-    RecoveryRow {
-        mark: collector.plan().mark_name(recovery.mark).to_owned(),
-        outcome: outcome.to_owned(),
-        text: text + &left_again.unwrap_or_default(),
-        from_injection_us: recovered.map(|(injection, _)| injection),
-        from_removal_us: recovered.map(|(_, removal)| removal),
-        reconnects: recovery.reconnects.map(|reconnects| ReconnectRow {
-            times: reconnects.times,
-            baseline_per_second: reconnects.baseline_per_second,
-            peak_per_second: reconnects.peak_per_second,
-            extra_per_hub: reconnects.extra_per_hub,
-        }),
-        signals: signals.collect(),
-    }
-}
-
-fn outcome_text(
-    outcome: &RecoveryOutcome,
-    clock: &dyn Fn(Offset) -> String,
-) -> (&'static str, String) {
-    match outcome {
-        RecoveryOutcome::NotNeeded => ("unharmed", "no signal left its band".to_owned()),
-        RecoveryOutcome::Recovered {
-            at,
-            from_injection_us,
-            from_removal_us,
-            ..
-        } => (
-            "recovered",
-            format!(
-                "recovered at {}, {} after its begin and {} after its end",
-                clock(*at),
-                figures::time(*from_injection_us as f64),
-                figures::time(*from_removal_us as f64)
-            ),
-        ),
-        RecoveryOutcome::NotRecovered { within_us } => (
-            "not recovered",
-            format!(
-                "not recovered within {} after its end",
-                figures::time(*within_us as f64)
-            ),
-        ),
-        RecoveryOutcome::Censored { why, at_least_us } => (
-            "censored",
-            format!(
-                "at least {} after its end, not known further: {why}",
-                figures::time(*at_least_us as f64)
-            ),
-        ),
-        RecoveryOutcome::Undecided => (
-            "undecided",
-            "the run ended before it could be told".to_owned(),
-        ),
-    }
-}
-
-fn signal_text(signal: &SignalRecovery, clock: &dyn Fn(Offset) -> String) -> String {
-    if signal.band.is_none() {
-        return "not judged: too few quiet seconds".to_owned();
-    }
-    match (signal.onset, signal.recovered) {
-        (None, _) => "stayed in its band".to_owned(),
-        (Some(onset), Some(recovered)) => {
-            format!(
-                "out of its band at {}, back at {}, {} s outside",
-                clock(onset),
-                clock(recovered),
-                signal.bad_seconds
-            )
-        }
-        (Some(onset), None) => {
-            format!(
-                "out of its band at {}, not back, {} s outside",
-                clock(onset),
-                signal.bad_seconds
-            )
-        }
     }
 }

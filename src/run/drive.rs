@@ -103,6 +103,7 @@ async fn drive_open(prepared: &Prepared, interrupt: &Interrupt) -> Result<Ending
 
     let plan = &prepared.plan;
     let load = load(plan, &fleets, &mut watching, zero, clock, interrupt).await;
+    watching.collector.arrivals_end(clock.now());
     if load != LoadEnded::ByPlan {
         watching.tell(Event::LoadEnd { at: clock.now() });
     }

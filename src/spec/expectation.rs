@@ -33,6 +33,8 @@ pub(super) enum Subject {
         stat: Option<Stat>,
     },
     AttemptsPer(Word),
+    /// A single word that is no metric: an alert of the target.
+    Mark(Word),
 }
 
 /// What a limit is compared with, in base units: shares 0 to 1, rates per second.
@@ -43,6 +45,7 @@ pub(super) enum Limit {
     PerSecond(f64),
     Count(f64),
     TimesBaseline(f64),
+    TimesLast(f64),
 }
 
 #[derive(Debug, Clone, PartialEq)]

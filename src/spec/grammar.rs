@@ -144,6 +144,12 @@ fn subject(words: &[Word], end: usize) -> Result<(bool, Subject), BadLine> {
         .iter()
         .find(|(word, _)| *word == last.text)
         .map(|(_, stat)| *stat);
+    if let ([word], None) = (words, stat)
+        && !METRICS.iter().any(|(name, _)| *name == word.text)
+        && !is_percentile(&word.text)
+    {
+        return Ok((each, Subject::Mark(word.clone())));
+    }
     let words = if stat.is_some() {
         &words[..words.len() - 1]
     } else {
@@ -159,6 +165,22 @@ fn subject(words: &[Word], end: usize) -> Result<(bool, Subject), BadLine> {
             stat,
         },
     ))
+}
+
+/// Looks like a statistic, whether or not there is such a one.
+fn is_percentile(text: &str) -> bool {
+    let digits = text.strip_prefix('p');
+    digits.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// A word that stands where a metric should.
+pub(super) fn unknown_metric(word: &Word) -> BadLine {
+    let names = || METRICS.iter().map(|(name, _)| *name);
+    let help = words::nearest(&word.text, names()).map_or_else(
+        || format!("known: {}", words::listed(names())),
+        |near| format!("did you mean `{near}`?"),
+    );
+    bad(word.at, format!("unknown metric `{}`", word.text), help)
 }
 
 /// The metric at the end of the subject, and the name before it.
@@ -179,7 +201,7 @@ fn metric(words: &[Word], last: &Word) -> Result<(Option<Word>, Metric, usize), 
         .and_then(|start| find(&words[start].text).map(|metric| (start, metric)));
     let Some((start, metric)) = pair.or(single) else {
         let word = words.last().unwrap_or(last);
-        if last.text.starts_with('p') && last.text[1..].starts_with(|c: char| c.is_ascii_digit()) {
+        if is_percentile(&last.text) {
             let stats = words::listed(STATS.iter().map(|(name, _)| *name));
             return Err(bad(
                 last.at,
@@ -187,21 +209,7 @@ fn metric(words: &[Word], last: &Word) -> Result<(Option<Word>, Metric, usize), 
                 format!("write one of {stats}"),
             ));
         }
-        let near = words::nearest(&word.text, METRICS.iter().map(|(name, _)| *name));
-        let help = near.map_or_else(
-            || {
-                format!(
-                    "known: {}",
-                    words::listed(METRICS.iter().map(|(name, _)| *name))
-                )
-            },
-            |near| format!("did you mean `{near}`?"),
-        );
-        return Err(bad(
-            word.at,
-            format!("unknown metric `{}`", word.text),
-            help,
-        ));
+        return Err(unknown_metric(word));
     };
     match &words[..start] {
         [] => Ok((None, metric, words[start].at)),
@@ -292,16 +300,12 @@ fn limit(rest: &mut Rest<'_>) -> Result<Limit, BadLine> {
             return Ok(Limit::TimesBaseline(factor));
         }
         if rest.takes("last") {
-            return Err(bad(
-                word.at,
-                "comparing with the last run is not supported in this version",
-                "write `1.5x baseline`, or a limit with its unit",
-            ));
+            return Ok(Limit::TimesLast(factor));
         }
         return Err(bad(
             rest.here(),
             format!("`{}` of what?", word.text),
-            "write `1.5x baseline`",
+            "write `1.5x baseline` or `1.2x last`",
         ));
     }
     let limit = if unit.is_empty() {

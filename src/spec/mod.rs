@@ -4,6 +4,7 @@
 //! knows how files are written; what the run does with them is none of its business.
 
 mod address;
+mod alerts;
 mod checks;
 mod device;
 mod dock;
@@ -32,6 +33,7 @@ mod schedule;
 pub mod schema;
 mod session;
 mod shape;
+pub mod similar;
 mod steps;
 mod subject;
 mod subject_returns;
@@ -158,7 +160,13 @@ fn build(log: &Log, sources: &Sources) -> Option<Plan> {
     plan.faults.sort_by_key(|fault| fault.at);
     let is_whole = profile.is_whole && log.is_clean();
     let pauses = readmission::pauses(&profile_root);
-    expectations(&mut plan, (profile.expect, pauses), experiments, is_whole);
+    let alerts = alerts::lines(&At::root(log, target_root));
+    expectations(
+        &mut plan,
+        (profile.expect, pauses, alerts),
+        experiments,
+        is_whole,
+    );
     if is_whole {
         let target = &At::root(log, target_root);
         checks::check(
@@ -173,10 +181,17 @@ fn build(log: &Log, sources: &Sources) -> Option<Plan> {
     Some(plan)
 }
 
+/// Lines of the profile, of its readmissions, and of the target.
+type OwnLines<'a> = (
+    Vec<At<'a>>,
+    Vec<(String, Vec<Written<'a>>)>,
+    Vec<(String, Written<'a>)>,
+);
+
 /// Reads every line, and finds its names where the plan is whole enough to have them.
 fn expectations<'a>(
     plan: &mut Plan,
-    (own, pauses): (Vec<At<'a>>, Vec<(String, Vec<Written<'a>>)>),
+    (own, pauses, alerts): OwnLines<'a>,
     experiments: Vec<Experiment<'a>>,
     is_whole: bool,
 ) {
@@ -190,6 +205,7 @@ fn expectations<'a>(
     }
     if is_whole {
         let grace = Grace::of(&expect, plan);
+        plan.target.alerts = alerts::resolve(&alerts, plan, grace);
         plan.expect = resolve::resolve(&expect, plan, grace);
         plan.steady = resolve::resolve(&steady, plan, grace);
         plan.stop_if = resolve::resolve(&stop_if, plan, grace);

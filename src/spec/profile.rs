@@ -149,6 +149,7 @@ fn terms(fields: &mut Fields<'_>, file: &Path, target: Target, seed: Option<u64>
         stop_if: Vec::new(),
         pause_while: Vec::new(),
         expect: Vec::new(),
+        against: None,
         operations: Vec::new(),
     }
 }

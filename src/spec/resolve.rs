@@ -97,6 +97,27 @@ impl Grace {
     }
 }
 
+impl Written<'_> {
+    /// The line as it stands in the file.
+    pub fn text(&self) -> &str {
+        self.text
+    }
+}
+
+/// Finds the names of one line; what is wrong with it is for whoever asked.
+pub(super) fn quietly(
+    written: &Written<'_>,
+    plan: &Plan,
+    grace: Grace,
+) -> Result<Expectation, String> {
+    let resolver = Resolver {
+        plan,
+        grace,
+        role: written.role,
+    };
+    resolver.line(written).map_err(|wrong| wrong.message)
+}
+
 /// Finds the names of every line in the plan.
 pub(super) fn resolve(lines: &[Written<'_>], plan: &Plan, grace: Grace) -> Vec<Expectation> {
     let one = |written: &Written<'_>| match (Resolver {
@@ -142,6 +163,13 @@ impl Resolver<'_> {
             is_probed,
         };
         let (subject, units) = subjects.subject(&line.subject)?;
+        if self.role == Role::Guard && is_of_the_whole(&subject) {
+            return Err(bad(
+                0,
+                "this is known only when the run is over",
+                "put the line into `expect:`",
+            ));
+        }
         let limit = self.limit(line, units)?;
         let scopes = line
             .scopes
@@ -167,8 +195,19 @@ impl Resolver<'_> {
             Limit::PerSecond(rate) => (rate, Unit::PerSecond),
             Limit::Count(count) => (count, Unit::Count),
             Limit::TimesBaseline(factor) => (factor, Unit::TimesBaseline),
+            Limit::TimesLast(factor) => (factor, Unit::TimesLast),
         };
-        if !units.contains(&unit) {
+        // What can be a multiple of the quiet time can be one of an earlier run; so can what has but one unit.
+        let of_last = unit == Unit::TimesLast
+            && (units.contains(&Unit::TimesBaseline) || matches!(units, [_]));
+        if of_last && self.role == Role::Guard {
+            return Err(bad(
+                line.limit_at,
+                "`last` is for lines of `expect:`",
+                "write a limit with its unit, or `1.5x baseline`",
+            ));
+        }
+        if !units.contains(&unit) && !of_last {
             let wanted: Vec<&str> = units.iter().map(|unit| unit_example(*unit)).collect();
             return Err(bad(
                 line.limit_at,
@@ -262,6 +301,20 @@ impl Resolver<'_> {
     /// Scopes that say nothing for a subject are refused rather than passed over.
     fn check_scopes(&self, line: &Line, subject: &expect::Subject) -> Result<(), BadLine> {
         let is_recovery = *subject == expect::Subject::Recovery;
+        let is_of_a_mark = is_recovery
+            || matches!(
+                subject,
+                expect::Subject::Drain | expect::Subject::Alert { .. }
+            );
+        if let (expect::Subject::CriticalShare, [(scope, at), ..]) =
+            (subject, line.scopes.as_slice())
+        {
+            return Err(bad(
+                *at,
+                format!("`{scope}` says nothing about the critical share"),
+                "write `critical share >= 100%` alone",
+            ));
+        }
         for (row, (scope, at)) in line.scopes.iter().enumerate() {
             if matches!(scope, Scope::FromRemovalOf(_)) && !is_recovery {
                 return Err(bad(
@@ -275,6 +328,13 @@ impl Resolver<'_> {
                     *at,
                     format!("`{scope}` says nothing about a recovery"),
                     "write `after NAME` or `from removal of NAME`",
+                ));
+            }
+            if is_of_a_mark && !is_recovery && !matches!(scope, Scope::After(_)) {
+                return Err(bad(
+                    *at,
+                    format!("`{scope}` says nothing about this"),
+                    "write `after NAME`",
                 ));
             }
             let is_repeated = |(other, _): &(Scope, usize)| {
@@ -292,6 +352,17 @@ impl Resolver<'_> {
     }
 }
 
+/// What is known when the run is over, and not before.
+fn is_of_the_whole(subject: &expect::Subject) -> bool {
+    matches!(
+        subject,
+        expect::Subject::Recovery
+            | expect::Subject::Drain
+            | expect::Subject::CriticalShare
+            | expect::Subject::Alert { .. }
+    )
+}
+
 fn unit_name(unit: Unit) -> &'static str {
     match unit {
         Unit::Share => "a share",
@@ -299,6 +370,7 @@ fn unit_name(unit: Unit) -> &'static str {
         Unit::PerSecond => "a rate",
         Unit::Count => "a plain number",
         Unit::TimesBaseline => "a multiple of the baseline",
+        Unit::TimesLast => "a multiple of an earlier run",
     }
 }
 
@@ -309,6 +381,7 @@ fn unit_example(unit: Unit) -> &'static str {
         Unit::PerSecond => "a rate such as `500/s`",
         Unit::Count => "a plain number such as `0`",
         Unit::TimesBaseline => "`1.5x baseline`",
+        Unit::TimesLast => "`1.2x last`",
     }
 }
 

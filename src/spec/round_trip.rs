@@ -14,6 +14,7 @@ impl fmt::Display for Line {
         }
         match &self.subject {
             Subject::AttemptsPer(name) => write!(formatter, "attempts per {}", name.text)?,
+            Subject::Mark(name) => formatter.write_str(&name.text)?,
             Subject::Metric {
                 name, metric, stat, ..
             } => {
@@ -45,6 +46,7 @@ impl fmt::Display for Limit {
             Limit::PerSecond(rate) => write!(formatter, "{rate}/s"),
             Limit::Count(count) => write!(formatter, "{count}"),
             Limit::TimesBaseline(factor) => write!(formatter, "{factor}x baseline"),
+            Limit::TimesLast(factor) => write!(formatter, "{factor}x last"),
         }
     }
 }
@@ -88,6 +90,7 @@ fn limit() -> impl Strategy<Value = Limit> {
         number().prop_map(Limit::PerSecond),
         number().prop_map(Limit::Count),
         number().prop_map(Limit::TimesBaseline),
+        number().prop_map(Limit::TimesLast),
     ]
 }
 

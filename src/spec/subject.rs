@@ -1,7 +1,7 @@
 //! What an expectation measures: from its words to rows of the plan's lists, and the units that its limit may have.
 
 use super::expectation::{Metric, Subject as Words, Word};
-use super::grammar::BadLine;
+use super::grammar::{BadLine, unknown_metric};
 use super::resolve::{bad, unknown};
 use crate::event::OperationId;
 use crate::plan::Plan;
@@ -9,6 +9,7 @@ use crate::plan::expect::{
     CommandState, HubRate, HubState, PoolSignal, QueueSignal, ReturnFigure, Share, Stat, Subject,
     TimeOf, Unit,
 };
+use crate::plan::fault::{Trigger, TriggerKind};
 use crate::plan::operation::OperationKind;
 use crate::plan::signal::PRESETS;
 use crate::plan::target::{Plays, Reading, Signals};
@@ -49,6 +50,7 @@ impl Subjects<'_> {
                 let operations = self.operations(name, "attempts", fits)?;
                 Ok((Subject::AttemptsPer { operations }, COUNT))
             }
+            Words::Mark(name) => self.alert(name),
             Words::Metric {
                 name,
                 metric,
@@ -134,20 +136,63 @@ impl Subjects<'_> {
             Metric::Depth => self.queue(named()?, QueueSignal::Depth, COUNT),
             Metric::Age => self.queue(named()?, QueueSignal::Age, TIME),
             Metric::Value => self.probe(named()?),
-            Metric::Recovery => self.recovery(name, at),
+            Metric::Recovery => self.recovery(name, at, metric),
             Metric::Blind => {
                 self.check_nameless(name, metric)?;
                 Ok((Subject::Blind, &[Unit::Share]))
             }
-            Metric::Drain | Metric::Synchronisation | Metric::CriticalShare => {
-                let message = format!("`{}` is not supported in this version", metric.name());
-                Err(bad(at, message, "leave the line out"))
+            Metric::Drain => {
+                let (_, units) = self.recovery(name, at, metric)?;
+                Ok((Subject::Drain, units))
+            }
+            Metric::Synchronisation => {
+                self.check_nameless(name, metric)?;
+                Ok((Subject::Synchronisation, COUNT))
+            }
+            Metric::CriticalShare => {
+                self.check_nameless(name, metric)?;
+                self.critical_share(at)
             }
         }
     }
 
-    fn recovery(&self, name: Option<&Word>, at: usize) -> Result<Found, BadLine> {
-        self.check_nameless(name, Metric::Recovery)?;
+    /// The critical number is one of hubs that are thrown off at the same time.
+    fn critical_share(&self, at: usize) -> Result<Found, BadLine> {
+        let thrown = |trigger: &Trigger| matches!(trigger.kind, TriggerKind::Disconnect(_));
+        if !self.plan.triggers.iter().any(thrown) {
+            return Err(bad(
+                at,
+                "no trigger disconnects hubs, so no critical number can be measured",
+                "add `drop: { at: 90s, disconnect: { hubs: … } }` to `timeline:`, or leave the line out",
+            ));
+        }
+        Ok((Subject::CriticalShare, &[Unit::Share]))
+    }
+
+    /// An alert of the target file.
+    fn alert(&self, name: &Word) -> Result<Found, BadLine> {
+        let alerts = &self.plan.target.alerts;
+        let row = alerts.iter().position(|alert| alert.name == name.text);
+        let alert = row.ok_or_else(|| unknown_metric(name))?;
+        if let Err(why) = &alerts[alert].line {
+            return Err(bad(
+                name.at,
+                format!("the alert `{}` can't be rehearsed: {why}", name.text),
+                "leave the line out",
+            ));
+        }
+        if self.plan.triggers.is_empty() && self.plan.faults.is_empty() {
+            return Err(bad(
+                name.at,
+                "nothing that an alert could be waited for after: no trigger and no fault",
+                "add a `timeline:`, or leave the line out",
+            ));
+        }
+        Ok((Subject::Alert { alert }, &[Unit::Time]))
+    }
+
+    fn recovery(&self, name: Option<&Word>, at: usize, metric: Metric) -> Result<Found, BadLine> {
+        self.check_nameless(name, metric)?;
         if self.plan.triggers.is_empty() && self.plan.faults.is_empty() {
             return Err(bad(
                 at,

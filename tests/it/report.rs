@@ -4,3 +4,4 @@ mod forms;
 mod hlog;
 mod live;
 mod scene;
+mod together;

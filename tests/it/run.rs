@@ -1,6 +1,7 @@
 //! Whole runs of the program as a user starts them.
 
 mod broker;
+mod critical;
 mod ends;
 mod faults;
 mod lab;
@@ -8,6 +9,7 @@ mod readmitting;
 mod renewal;
 mod rides;
 mod safety;
+mod together;
 mod verdicts;
 mod waves;
 

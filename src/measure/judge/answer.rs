@@ -132,10 +132,10 @@ impl Answer {
     pub(super) fn recovered(
         line: &Expectation,
         length: &RecoveryLength,
+        limit: f64,
         label: Option<String>,
     ) -> Answer {
         let us = |length: &Duration| length.as_micros() as f64;
-        let limit = line.limit.value;
         let with = |measured: String| match &label {
             Some(label) => format!("{measured} ({label})"),
             None => measured,
@@ -157,6 +157,11 @@ impl Answer {
                     with(format!("not recovered within {watched}")),
                     "the run watched no longer".to_owned(),
                 )
+            }
+            RecoveryLength::Never(watched) => {
+                let watched = figures::short_time(us(watched));
+                let measured = with(format!("metastable after {watched}"));
+                return Answer::beyond(line, measured, limit);
             }
             RecoveryLength::Unknown { at_least, why } => (
                 us(at_least),
@@ -184,6 +189,65 @@ impl Answer {
         }
     }
 
+    /// What has not come about by the end.
+    pub(super) fn never(line: &Expectation, measured: &str, label: Option<String>) -> Answer {
+        let measured = match label {
+            Some(label) => format!("{measured} ({label})"),
+            None => measured.to_owned(),
+        };
+        Answer::beyond(line, measured, line.limit.value)
+    }
+
+    /// An answer without a limit keeps what was measured, so that a later run can be compared with it.
+    pub(super) fn measuring(mut self, length: &RecoveryLength) -> Answer {
+        if let RecoveryLength::Exactly(length) = length {
+            self.value = Some(length.as_micros() as f64);
+        }
+        self
+    }
+
+    /// A number that is known within an interval: it keeps the limit if all of the interval does.
+    pub(super) fn interval(
+        line: &Expectation,
+        found: Found,
+        limit: f64,
+        label: Option<String>,
+    ) -> Answer {
+        let answer = Answer::new(line, Some(found), limit, Unit::Share, label);
+        match answer.verdict {
+            Verdict::Inconclusive { .. } => Answer {
+                verdict: Verdict::Inconclusive {
+                    why: format!(
+                        "{}: the limit {} lies within what is not known more exactly",
+                        answer.measured, answer.limit
+                    ),
+                },
+                ..answer
+            },
+            _ => answer,
+        }
+    }
+
+    /// No limit is long enough for what does not come about by itself.
+    fn beyond(line: &Expectation, measured: String, limit: f64) -> Answer {
+        let written = written(line, limit, Unit::Time);
+        let verdict = if line.comparison.holds(f64::INFINITY, limit) {
+            Verdict::Pass
+        } else {
+            Verdict::Fail {
+                why: format!("{measured}, limit {written}"),
+            }
+        };
+        Answer {
+            verdict,
+            value: None,
+            measured,
+            limit: written,
+            at: None,
+            excess: f64::INFINITY,
+        }
+    }
+
     pub(super) fn is_worse_than(&self, other: &Answer) -> bool {
         let rank = |answer: &Answer| match answer.verdict {
             Verdict::Pass => 0,
@@ -197,7 +261,7 @@ impl Answer {
 /// The limit as written; of a multiple, with what it came to.
 fn written(line: &Expectation, limit: f64, unit: Unit) -> String {
     let text = figures::limit(line.comparison, line.limit.value, line.limit.unit);
-    if line.limit.unit == Unit::TimesBaseline && unit != Unit::TimesBaseline {
+    if line.limit.unit.is_multiple() && unit != line.limit.unit {
         return format!("{text} = {}", figures::value(limit, unit));
     }
     text

@@ -177,7 +177,7 @@ impl Judge<'_> {
 }
 
 /// One reading says what there is to say.
-fn is_gauge(subject: &Subject) -> bool {
+pub(super) fn is_gauge(subject: &Subject) -> bool {
     match subject {
         Subject::Hubs { of, .. } => *of == crate::plan::expect::HubState::Connected,
         Subject::Pool { .. } | Subject::Queue { .. } | Subject::Probe { .. } | Subject::Blind => {

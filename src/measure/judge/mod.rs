@@ -7,11 +7,15 @@ mod answer;
 mod doubts;
 mod guard;
 mod lag;
+mod marked;
+mod rehearsal;
 mod returns;
 mod scope;
 mod stale;
 mod times;
 mod value;
+
+pub use rehearsal::Rehearsal;
 
 pub(super) use lag::LagWatch;
 pub(super) use scope::during;
@@ -24,6 +28,7 @@ use super::{Collector, Marks};
 use crate::event::{MarkId, Offset};
 use crate::plan::expect::{Expectation, PoolSignal, QueueSignal, Scope, Subject, Unit};
 use answer::{Answer, is_worse, worse};
+use marked::no_limit;
 use scope::{Mode, Stretch};
 use times::List;
 use value::{Found, Part, Pick};
@@ -133,7 +138,9 @@ impl<'a> Judge<'a> {
             return vec![Answer::nothing(line, &reason, None)];
         }
         match &line.subject {
-            Subject::Recovery => self.recovery(line, mark),
+            Subject::Recovery | Subject::Drain => self.recovery(line, mark),
+            Subject::Alert { alert } => self.alerted(line, *alert, mark),
+            Subject::CriticalShare => self.critical_share(line),
             Subject::Time { .. } => self.latency(row, line, mark),
             subject => rows_of(subject, line.each)
                 .iter()
@@ -166,8 +173,12 @@ impl<'a> Judge<'a> {
                     row.whole.count(),
                 ),
             };
-            let Some(limit) = row.limit_us() else {
-                return Answer::nothing(line, "there is no quiet time to compare with", label);
+            let limit = match line.limit.unit {
+                Unit::TimesLast => self.of_last(line),
+                _ => row.limit_us(),
+            };
+            let Some(limit) = limit else {
+                return Answer::nothing(line, no_limit(line), label);
             };
             let found = found.map(|(value, at)| Found {
                 low: value,
@@ -224,7 +235,7 @@ impl<'a> Judge<'a> {
         };
         match self.limit(line, subject, mark, unit) {
             Some(limit) => Answer::new(line, found, limit, unit, label),
-            None => Answer::nothing(line, "there is no quiet time to compare with", label),
+            None => Answer::nothing(line, no_limit(line), label),
         }
     }
 
@@ -272,8 +283,10 @@ impl<'a> Judge<'a> {
         mark: Option<MarkId>,
         unit: Unit,
     ) -> Option<f64> {
-        if line.limit.unit != Unit::TimesBaseline {
-            return Some(line.limit.value);
+        match line.limit.unit {
+            Unit::TimesBaseline => {}
+            Unit::TimesLast => return self.of_last(line),
+            _ => return Some(line.limit.value),
         }
         let (from, to) =
             scope::quiet(mark, self.collector.marks(), self.collector.plan().baseline)?;
@@ -295,29 +308,6 @@ impl<'a> Judge<'a> {
             0.0
         };
         Some(line.limit.value * value.max(floor))
-    }
-
-    fn recovery(&self, line: &Expectation, mark: Option<MarkId>) -> Vec<Answer> {
-        let from_removal = line
-            .scopes
-            .iter()
-            .any(|scope| matches!(scope, Scope::FromRemovalOf(_)));
-        let marks = self.collector.marks();
-        let asked = match mark {
-            Some(id) => vec![id],
-            None => marks.rows.iter().map(|row| row.id).collect(),
-        };
-        let answers = asked.into_iter().map(|id| {
-            let label = self.label(None, Some(id));
-            if let Some(reason) = missing(Some(id), marks) {
-                return Answer::nothing(line, &reason, None);
-            }
-            let Some(recovery) = self.recoveries.iter().find(|recovery| recovery.mark == id) else {
-                return Answer::nothing(line, "its recovery was not analysed", label);
-            };
-            Answer::recovered(line, &recovery.outcome.length(from_removal), label)
-        });
-        answers.collect()
     }
 
     /// The row and the mark that an answer is about.
@@ -347,7 +337,13 @@ impl<'a> Judge<'a> {
             }
             Subject::Returns { docks, .. } => &plan.docks.get(*docks.first()?)?.name,
             Subject::Probe { source } => &plan.target.probes.sources.get(*source)?.name,
-            Subject::Time { .. } | Subject::Recovery | Subject::Blind => return None,
+            Subject::Time { .. }
+            | Subject::Recovery
+            | Subject::Drain
+            | Subject::Synchronisation
+            | Subject::CriticalShare
+            | Subject::Alert { .. }
+            | Subject::Blind => return None,
         };
         Some(name.clone())
     }
@@ -435,12 +431,14 @@ fn rows_of(subject: &Subject, each: bool) -> Vec<Subject> {
 
 /// The unit in which a subject is measured: that of the limit, except where the limit is a multiple.
 fn unit_of(line: &Expectation, subject: &Subject) -> Unit {
-    if line.limit.unit != Unit::TimesBaseline {
+    if !line.limit.unit.is_multiple() {
         return line.limit.unit;
     }
     match subject {
-        Subject::Share { .. } | Subject::Blind => Unit::Share,
-        Subject::Time { .. } | Subject::Recovery => Unit::Time,
+        Subject::Share { .. } | Subject::Blind | Subject::CriticalShare => Unit::Share,
+        Subject::Time { .. } | Subject::Recovery | Subject::Drain | Subject::Alert { .. } => {
+            Unit::Time
+        }
         Subject::Rate { .. } => Unit::PerSecond,
         Subject::Pool { of, .. } => match of {
             PoolSignal::Wait | PoolSignal::Stalled => Unit::Time,

@@ -19,25 +19,36 @@ pub(super) enum List {
     StopIf,
     Steady,
     PauseWhile,
+    Alerts,
 }
 
 impl List {
-    fn lines(self, plan: &Plan) -> Vec<&Expectation> {
+    const ALL: [List; 5] = [
+        List::Expect,
+        List::StopIf,
+        List::Steady,
+        List::PauseWhile,
+        List::Alerts,
+    ];
+
+    fn length(self, plan: &Plan) -> usize {
         match self {
-            List::Expect => plan.expect.iter().collect(),
-            List::StopIf => plan.stop_if.iter().collect(),
-            List::Steady => plan.steady.iter().collect(),
-            List::PauseWhile => plan.pause_while.iter().map(|pause| &pause.line).collect(),
+            List::Expect => plan.expect.len(),
+            List::StopIf => plan.stop_if.len(),
+            List::Steady => plan.steady.len(),
+            List::PauseWhile => plan.pause_while.len(),
+            List::Alerts => plan.target.alerts.len(),
         }
     }
 
-    /// The line in row `row`, which the list has.
-    fn line(self, plan: &Plan, row: usize) -> &Expectation {
+    /// The line in row `row`; `None` for an alert that speaks of what this plan does not have.
+    fn line(self, plan: &Plan, row: usize) -> Option<&Expectation> {
         match self {
-            List::Expect => &plan.expect[row],
-            List::StopIf => &plan.stop_if[row],
-            List::Steady => &plan.steady[row],
-            List::PauseWhile => &plan.pause_while[row].line,
+            List::Expect => plan.expect.get(row),
+            List::StopIf => plan.stop_if.get(row),
+            List::Steady => plan.steady.get(row),
+            List::PauseWhile => plan.pause_while.get(row).map(|pause| &pause.line),
+            List::Alerts => plan.target.alerts.get(row)?.line.as_ref().ok(),
         }
     }
 }
@@ -74,13 +85,17 @@ pub(super) struct TimeRow {
     /// Seconds without a break in which the line holds, now and at most.
     pub run: u64,
     pub longest: u64,
+    /// Of an alert: the seconds at the end of which it held.
+    pub held: Vec<u64>,
 }
 
 impl TimeLines {
     pub(in crate::measure) fn new(plan: &Plan, marks: &Marks) -> TimeLines {
         let mut rows = Vec::new();
-        for list in [List::Expect, List::StopIf, List::Steady, List::PauseWhile] {
-            for (line, described) in list.lines(plan).into_iter().enumerate() {
+        for list in List::ALL {
+            let rows_of_list = 0..list.length(plan);
+            let lines = rows_of_list.filter_map(|row| Some((row, list.line(plan, row)?)));
+            for (line, described) in lines {
                 let Subject::Time { operations, .. } = &described.subject else {
                     continue;
                 };
@@ -106,13 +121,18 @@ impl TimeLines {
     /// Takes in the next closed second.
     pub(in crate::measure) fn second(&mut self, plan: &Plan, marks: &Marks, second: &Second) {
         for row in &mut self.rows {
-            let line = row.list.line(plan, row.line);
+            let Some(line) = row.list.line(plan, row.line) else {
+                continue;
+            };
             let quiet = scope::quiet(row.mark, marks, plan.baseline);
             if quiet.is_some_and(|(from, to)| (from..to).contains(&second.index)) {
                 row.add_quiet(second);
             }
             if row.list != List::Expect || scope::covers(line, row.mark, marks, second.index) {
                 row.add(second);
+            }
+            if row.list == List::Alerts && row.holds_now() {
+                row.held.push(second.index);
             }
         }
     }
@@ -121,7 +141,9 @@ impl TimeLines {
     pub(in crate::measure) fn finish(&mut self, plan: &Plan, marks: &Marks, carried: &Second) {
         let last = marks.load_end.and_then(|end| end.second().checked_sub(1));
         for row in self.rows.iter_mut().filter(|row| row.list == List::Expect) {
-            let line = row.list.line(plan, row.line);
+            let Some(line) = row.list.line(plan, row.line) else {
+                continue;
+            };
             if last.is_some_and(|last| scope::covers(line, row.mark, marks, last)) {
                 let times = row.times(carried);
                 row.whole.add(&times);
@@ -155,7 +177,7 @@ impl TimeRow {
         };
         let mode = match (list, scope::mode(described)) {
             (List::Expect, mode) | (_, mode @ Mode::For(_)) => mode,
-            (List::StopIf | List::Steady | List::PauseWhile, _) => Mode::Every(GUARD_SECONDS),
+            (_, _) => Mode::Every(GUARD_SECONDS),
         };
         Some(TimeRow {
             list,
@@ -174,6 +196,7 @@ impl TimeRow {
             worst: None,
             run: 0,
             longest: 0,
+            held: Vec::new(),
         })
     }
 
@@ -192,6 +215,18 @@ impl TimeRow {
             Unit::TimesBaseline => Some(self.limit.value * self.value(&self.quiet)?),
             _ => Some(self.limit.value),
         }
+    }
+
+    /// Whether an alert holds: for its time without a break, or over its window.
+    fn holds_now(&self) -> bool {
+        if let Mode::For(length) = self.mode {
+            return self.run >= length;
+        }
+        let limit = self.limit_us();
+        self.recently()
+            .0
+            .zip(limit)
+            .is_some_and(|(value, limit)| self.comparison.holds(value, limit))
     }
 
     /// The value and the number of samples of the last seconds.

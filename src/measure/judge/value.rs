@@ -125,7 +125,12 @@ impl Judge<'_> {
             }
             Subject::Probe { source } => gauge(self.pools.get(*source)?, Signal::Value, part),
             Subject::Blind => self.blind(part),
-            Subject::Time { .. } | Subject::Recovery => None,
+            Subject::Synchronisation => self.synchronisation(part),
+            Subject::Time { .. }
+            | Subject::Recovery
+            | Subject::Drain
+            | Subject::CriticalShare
+            | Subject::Alert { .. } => None,
         }
     }
 

@@ -1,10 +1,14 @@
 //! From columns of seconds to one answer for each mark.
 
 use super::band::{self, Band, Baseline, FEWEST_QUIET_SECONDS};
+use super::collapse::collapses;
+use super::effect::effect;
+use super::fate::{Fate, fate, observation_needed};
 use super::reconnects::multiplier;
 use super::sustained::{Holds, Judged};
 use super::{
-    Ending, MarkSpan, Observation, Recovery, RecoveryOutcome, Settings, SignalRecovery, SignalRows,
+    Effect, Ending, MarkSpan, Observation, Recovery, RecoveryOutcome, Settings, SignalKind,
+    SignalRecovery, SignalRows, micros,
 };
 use crate::event::Offset;
 use std::ops::Range;
@@ -62,23 +66,81 @@ fn quiet_rows(
 }
 
 /// What may be looked at for one mark.
-struct Look<'a> {
-    observation: &'a Observation,
-    sustain: usize,
-    begin: usize,
+pub(super) struct Look<'a> {
+    pub observation: &'a Observation,
+    pub sustain: usize,
+    pub begin: usize,
     /// Row of the removal; `None` while the mark acts.
-    end: Option<usize>,
+    pub end: Option<usize>,
+    pub removal: Option<Offset>,
     /// The first row that belongs to a later mark, or the end of the columns.
-    horizon: usize,
+    pub horizon: usize,
     cut_by_mark: bool,
+    /// Seconds after the removal before anything is called metastable.
+    pub observation_needed: usize,
 }
 
 /// A signal with its band, judged.
-struct Watched<'a> {
-    rows: &'a SignalRows,
-    band: Band,
-    judged: Judged,
-    onset: Option<usize>,
+pub(super) struct Watched<'a> {
+    pub rows: &'a SignalRows,
+    pub band: Band,
+    pub judged: Judged,
+    pub onset: Option<usize>,
+}
+
+impl Watched<'_> {
+    pub(super) fn is_stock(&self) -> bool {
+        matches!(self.rows.kind, SignalKind::Backlog | SignalKind::Connected)
+    }
+
+    /// Of a stock: how much there is; hubs count that are away.
+    pub(super) fn stock(&self, row: usize) -> Option<f64> {
+        let value = self.rows.rows.get(row).copied().flatten()?;
+        match self.rows.kind {
+            SignalKind::Connected => Some((self.band.baseline.median - value).max(0.0)),
+            _ => Some(value),
+        }
+    }
+
+    pub(super) fn stock_baseline(&self) -> f64 {
+        match self.rows.kind {
+            SignalKind::Connected => 0.0,
+            _ => self.band.baseline.median,
+        }
+    }
+
+    /// The share of the quiet time's goodput; nothing where nobody tried although the plan offered.
+    pub(super) fn goodput(&self, row: usize) -> Option<f64> {
+        if self.judged.is_silent(row) {
+            return Some(0.0);
+        }
+        let value = self.rows.rows.get(row).copied().flatten()?;
+        let median = self.band.baseline.median;
+        (median > 0.0).then(|| value / median)
+    }
+
+    /// How far beyond the edge of its band, in the direction that is worse; negative within it.
+    pub(super) fn excess(&self, row: usize) -> Option<f64> {
+        let value = if self.judged.is_silent(row) {
+            0.0
+        } else {
+            self.rows.rows.get(row).copied().flatten()?
+        };
+        Some(if self.band.lower_is_worse {
+            self.band.leave - value
+        } else {
+            value - self.band.leave
+        })
+    }
+
+    pub(super) fn is_healthy(&self, row: usize) -> bool {
+        self.excess(row).is_none_or(|excess| excess <= 0.0)
+    }
+
+    /// Whether it holds over all of these rows.
+    pub(super) fn is_back(&self, rows: Range<usize>) -> bool {
+        self.judged.holds(rows) == Holds::Yes
+    }
 }
 
 impl<'a> Look<'a> {
@@ -109,8 +171,10 @@ impl<'a> Look<'a> {
             sustain: seconds(settings.sustain).max(1),
             begin: row(mark.begin),
             end: mark.end.map(row),
+            removal: mark.end,
             horizon,
             cut_by_mark: horizon < length,
+            observation_needed: seconds(observation_needed(settings)),
         }
     }
 
@@ -133,6 +197,12 @@ impl<'a> Look<'a> {
                 .filter_map(|signal| signal.judged.onset(after.clone()))
                 .min()
         });
+        let collapses = recovered.map_or_else(Vec::new, |row| collapses(self, &watched, row));
+        // An effect that was never seen has no length.
+        let effect = match onset {
+            Some(_) => effect(self, &watched, recovered),
+            None => Effect::default(),
+        };
         Recovery {
             mark: mark.id,
             begin: mark.begin,
@@ -140,6 +210,8 @@ impl<'a> Look<'a> {
             onset: onset.map(|row| self.offset_of(row)),
             outcome,
             left_again: left_again.map(|row| self.offset_of(row)),
+            collapses,
+            effect,
             signals: self.signals(&watched),
             reconnects: self
                 .observation
@@ -218,10 +290,8 @@ impl<'a> Look<'a> {
             }
         }
         let from = onset.map_or(end, |onset| onset.max(end));
-        let last = self.horizon.checked_sub(self.sustain);
-        let complete = last.map_or(from..from, |last| from..last + 1);
         let mut blind = None;
-        for row in complete {
+        for row in self.complete(from) {
             match together(watched, row..row + self.sustain) {
                 (Holds::Yes, _) => return (self.recovered(mark, removal, onset, row), Some(row)),
                 (Holds::Unknown, name) => blind = blind.or(name.map(|name| (name, row))),
@@ -237,7 +307,16 @@ impl<'a> Look<'a> {
                 since_removal(row),
             );
         }
-        (self.not_recovered(watched, from, since_removal), None)
+        (
+            self.not_recovered(watched, quiet, from, since_removal),
+            None,
+        )
+    }
+
+    /// The rows from `from` on from which a whole sustain time can be seen.
+    pub(super) fn complete(&self, from: usize) -> Range<usize> {
+        let last = self.horizon.checked_sub(self.sustain);
+        last.map_or(from..from, |last| from..last + 1)
     }
 
     fn recovered(
@@ -263,6 +342,7 @@ impl<'a> Look<'a> {
     fn not_recovered(
         &self,
         watched: &[Watched<'_>],
+        quiet: &Range<usize>,
         from: usize,
         since_removal: impl Fn(usize) -> Duration,
     ) -> RecoveryOutcome {
@@ -282,8 +362,18 @@ impl<'a> Look<'a> {
                 self.horizon - row,
                 self.sustain
             )),
-            (Ending::Settled, None) => RecoveryOutcome::NotRecovered {
-                within_us: at_least_us,
+            (Ending::Settled, None) => match fate(self, watched, quiet) {
+                Fate::Draining { eta, stock } => RecoveryOutcome::Recovering {
+                    within_us: at_least_us,
+                    eta_us: micros(eta),
+                    stock,
+                },
+                Fate::Stuck { signal, goodput } => RecoveryOutcome::Metastable {
+                    within_us: at_least_us,
+                    signal,
+                    goodput,
+                },
+                Fate::Unclear(why) => censored(why),
             },
         }
     }
@@ -317,11 +407,11 @@ impl<'a> Look<'a> {
         self.observation.signals.iter().map(of).collect()
     }
 
-    fn recovered_alone(&self, signal: &Watched<'_>) -> Option<usize> {
+    pub(super) fn recovered_alone(&self, signal: &Watched<'_>) -> Option<usize> {
         let end = self.end?;
         let from = signal.onset.map_or(end, |onset| onset.max(end));
-        let last = self.horizon.checked_sub(self.sustain)?;
-        (from..=last).find(|row| signal.judged.holds(*row..*row + self.sustain) == Holds::Yes)
+        self.complete(from)
+            .find(|row| signal.judged.holds(*row..*row + self.sustain) == Holds::Yes)
     }
 
     fn worst(&self, signal: &Watched<'_>, rows: Range<usize>) -> Option<(f64, Offset)> {
@@ -337,13 +427,16 @@ impl<'a> Look<'a> {
         worst.map(|(value, row)| (value, self.offset_of(row)))
     }
 
-    fn offset_of(&self, row: usize) -> Offset {
+    pub(super) fn offset_of(&self, row: usize) -> Offset {
         Offset((self.observation.first_second + row as u64) * 1_000_000)
     }
 }
 
 /// Whether all signals hold over the rows; the name is of one that could not be read.
-fn together<'w>(watched: &'w [Watched<'_>], rows: Range<usize>) -> (Holds, Option<&'w str>) {
+pub(super) fn together<'w>(
+    watched: &'w [Watched<'_>],
+    rows: Range<usize>,
+) -> (Holds, Option<&'w str>) {
     let mut unknown = None;
     for signal in watched {
         match signal.judged.holds(rows.clone()) {
@@ -365,8 +458,4 @@ fn row_of(observation: &Observation, offset: Offset) -> usize {
 
 fn seconds(duration: Duration) -> usize {
     usize::try_from(duration.as_micros().div_ceil(1_000_000)).unwrap_or(usize::MAX)
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

@@ -1,6 +1,7 @@
 //! The quiet time before a mark, and the band around it that counts as healthy.
 
 use super::SignalKind;
+use super::trend::{Trend, median_of, trend};
 use crate::event::Offset;
 use crate::plan::SHORTEST_BASELINE;
 use serde::Serialize;
@@ -39,6 +40,9 @@ const LOWEST_EXCEED_RATE: f64 = 0.002;
 /// Connected hubs are healthy from this share of the quiet time's number on.
 const CONNECTED_SHARE: f64 = 0.99;
 
+/// A stock of up to so many is one of few.
+const FEW: f64 = 3.0;
+
 /// A quiet time that moves by more than this share of its median is not quiet.
 const DRIFT: f64 = 0.05;
 
@@ -75,9 +79,9 @@ impl Band {
             }
             SignalKind::Connected => (CONNECTED_SHARE * median, CONNECTED_SHARE * median, true),
             SignalKind::Backlog => {
-                let high = (median + 3.0 * deviation)
-                    .max(1.10 * median)
-                    .max(median + 1.0);
+                // The deviation of a few that come and go by chance is often none at all, while chance moves them by their root.
+                let spread = deviation.max(median.clamp(0.0, FEW).sqrt());
+                let high = (median + 3.0 * spread).max(1.10 * median).max(median + 1.0);
                 (high, high, false)
             }
             SignalKind::Wait { slack } => {
@@ -151,36 +155,11 @@ pub(super) fn drift(values: &[Option<f64>], band: &Band) -> Option<f64> {
     if (middle_of(second)? - middle_of(first)?).abs() < allowed / 4.0 {
         return None;
     }
-    let mut slopes = Vec::new();
-    for (number, (x, y)) in points.iter().enumerate() {
-        slopes.extend(
-            points[number + 1..]
-                .iter()
-                .map(|(later, value)| (value - y) / (later - x)),
-        );
-    }
-    let slope = median(&slopes)?;
-    let moved = slope * (points.last()?.0 - points.first()?.0);
-    let residuals: Vec<f64> = points.iter().map(|(x, y)| y - slope * x).collect();
-    let middle = median(&residuals)?;
-    let distances: Vec<f64> = residuals
-        .iter()
-        .map(|residual| (residual - middle).abs())
-        .collect();
-    let error = 1.4826 * median(&distances)? * (12.0 / points.len() as f64).sqrt();
-    let allowed =
-        (DRIFT * band.baseline.median.abs()).max((band.leave - band.baseline.median).abs());
+    let Trend { moved, error, .. } = trend(&points)?;
     (moved.abs() > allowed && moved.abs() > 5.0 * error).then(|| moved / band.baseline.median)
 }
 
 /// The middle of the values; the mean of the two in the middle for an even number.
 fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let half = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        length if length % 2 == 1 => Some(sorted[half]),
-        _ => Some(f64::midpoint(sorted[half - 1], sorted[half])),
-    }
+    median_of(&mut values.to_vec())
 }

@@ -27,6 +27,10 @@ const KNOWN_SHARE: f64 = 0.8;
 const ONSET_BAD: usize = 3;
 pub(super) const ONSET_SECONDS: usize = 5;
 
+/// A collapse is this many of [`COLLAPSE_SECONDS`] seconds outside the band: what only flutters leaves it, and does not collapse.
+const COLLAPSE_BAD: usize = 8;
+pub(super) const COLLAPSE_SECONDS: usize = 10;
+
 /// A signal's seconds, judged against its band.
 #[derive(Debug)]
 pub(super) struct Judged {
@@ -34,8 +38,11 @@ pub(super) struct Judged {
     outside: Vec<bool>,
     /// Outside the band that is left, or silent.
     bad: Vec<bool>,
+    silent: Vec<bool>,
     /// Number of bad, known, tried and expected up to each row, so that a window costs two look-ups.
     bad_before: Vec<usize>,
+    /// Number of rows up to each at which a run of more than [`LONGEST_BAD_RUN`] bad rows stands.
+    long_runs_before: Vec<usize>,
     known_before: Vec<usize>,
     tried_before: Vec<f64>,
     expected_before: Vec<f64>,
@@ -64,13 +71,16 @@ impl Judged {
         let mut judged = Judged {
             outside: Vec::with_capacity(signal.rows.len()),
             bad: Vec::with_capacity(signal.rows.len()),
+            silent: Vec::with_capacity(signal.rows.len()),
             bad_before: vec![0],
+            long_runs_before: vec![0],
             known_before: vec![0],
             tried_before: vec![0.0],
             expected_before: vec![0.0],
             depends_on_activity: signal.activity.is_some(),
             exceed_rate: band.quiet_exceed_rate,
         };
+        let mut run = 0;
         for (row, value) in signal.rows.iter().enumerate() {
             let silent = expected[row] >= TELLING_OFFER && (value.is_none() || tried(row) == 0.0);
             let bad = silent || value.is_some_and(|value| band.is_outside_leave(value));
@@ -78,6 +88,11 @@ impl Judged {
                 .outside
                 .push(silent || value.is_some_and(|value| band.is_outside_enter(value)));
             judged.bad.push(bad);
+            judged.silent.push(silent);
+            run = if bad { run + 1 } else { 0 };
+            judged
+                .long_runs_before
+                .push(judged.long_runs_before[row] + usize::from(run > LONGEST_BAD_RUN));
             judged
                 .bad_before
                 .push(judged.bad_before[row] + usize::from(bad));
@@ -136,10 +151,38 @@ impl Judged {
         (self.bad_before[rows.end] - self.bad_before[rows.start]) as u64
     }
 
+    /// A run that began before the rows counts with what of it lies in them.
     fn has_long_run(&self, rows: Range<usize>) -> bool {
-        self.bad[rows]
-            .split(|bad| !bad)
-            .any(|run| run.len() > LONGEST_BAD_RUN)
+        let first_end = rows.start + LONGEST_BAD_RUN;
+        // A run that is long at row `first_end` or later, less what lies before `rows`, has six bad rows within them.
+        first_end < rows.end && self.long_runs_before[rows.end] > self.long_runs_before[first_end]
+    }
+
+    /// Whether the rows are as bad as a collapse: [`COLLAPSE_BAD`] of the [`COLLAPSE_SECONDS`] from this one on, itself among them.
+    pub(super) fn collapses_at(&self, row: usize) -> bool {
+        let next = self.outside.get(row..row + COLLAPSE_SECONDS);
+        next.is_some_and(|next| {
+            next[0] && next.iter().filter(|outside| **outside).count() >= COLLAPSE_BAD
+        })
+    }
+
+    /// Whether nobody tried although the plan offered enough to tell.
+    pub(super) fn is_silent(&self, row: usize) -> bool {
+        self.silent.get(row).copied().unwrap_or(false)
+    }
+
+    /// How much the plan offers in a row, as attempts.
+    pub(super) fn expected_in(&self, row: usize) -> f64 {
+        self.expected_before[row + 1] - self.expected_before[row]
+    }
+
+    /// How much was tried in a row.
+    pub(super) fn tried_in(&self, row: usize) -> f64 {
+        self.tried_before[row + 1] - self.tried_before[row]
+    }
+
+    pub(super) fn depends_on_activity(&self) -> bool {
+        self.depends_on_activity
     }
 }
 

@@ -7,6 +7,9 @@ mod connects;
 mod docks;
 mod journeys;
 mod policy;
+
+pub use policy::policy as policy_text;
+
 mod print;
 mod tokens;
 
@@ -186,30 +189,38 @@ pub fn needed_in_flight(arrivals: &Schedule, worst: Duration) -> u64 {
 /// The longest that anything goes on in step with a disturbance: a timeout and the longest wait after it, with its group.
 #[must_use]
 pub fn longest_echo(plan: &Plan) -> Option<(String, Duration)> {
-    let hubs = plan.hubs.iter().map(|group| {
-        let retry = &group.reconnect.retry;
-        (group.name.clone(), group.timeout + retry.longest_wait())
-    });
-    let longest = |timeout: Duration, retry: &Retry| {
-        let again = retry.attempts != Some(1);
-        timeout
-            + if again {
-                retry.longest_wait()
-            } else {
-                Duration::ZERO
-            }
+    ways_round(plan)
+        .map(|(name, timeout, wait)| (name, timeout + wait))
+        .max_by_key(|(_, echo)| *echo)
+}
+
+/// Timeout of one attempt and longest wait to the next, of the group for which both together are longest.
+#[must_use]
+pub fn longest_way_round(plan: &Plan) -> Option<(Duration, Duration)> {
+    ways_round(plan)
+        .map(|(_, timeout, wait)| (timeout, wait))
+        .max_by_key(|(timeout, wait)| *timeout + *wait)
+}
+
+/// Every group with the timeout of one attempt and its longest wait to the next.
+fn ways_round(plan: &Plan) -> impl Iterator<Item = (String, Duration, Duration)> + '_ {
+    let again = |retry: &Retry| match retry.attempts {
+        Some(1) => Duration::ZERO,
+        _ => retry.longest_wait(),
     };
+    let hubs = plan.hubs.iter().map(|group| {
+        let wait = group.reconnect.retry.longest_wait();
+        (group.name.clone(), group.timeout, wait)
+    });
     let riders = plan
         .riders
         .iter()
-        .map(|group| (group.name.clone(), longest(group.timeout, &group.retry)));
+        .map(move |group| (group.name.clone(), group.timeout, again(&group.retry)));
     let issuers = plan
         .issuers
         .iter()
-        .map(|group| (group.name.clone(), longest(group.timeout, &group.retry)));
-    hubs.chain(riders)
-        .chain(issuers)
-        .max_by_key(|(_, echo)| *echo)
+        .map(move |group| (group.name.clone(), group.timeout, again(&group.retry)));
+    hubs.chain(riders).chain(issuers)
 }
 
 /// Triggers and faults in the order of their time, each with the room around it.

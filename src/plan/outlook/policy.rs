@@ -4,7 +4,8 @@ use crate::plan::quantity::{duration, rate};
 use crate::retry::{Backoff, Retry, RetryBudget};
 
 /// The policy with its budget, for people.
-pub(super) fn policy(retry: &Retry) -> String {
+#[must_use]
+pub fn policy(retry: &Retry) -> String {
     let grown =
         |name: &str, base, cap| format!("{name} from {} to {}", duration(base), duration(cap));
     let waits = match retry.backoff {

@@ -3,8 +3,8 @@
 mod tables;
 mod timeline;
 
-use super::Report;
 use super::text::{self, sign};
+use super::{Report, critical, interference, recoveries};
 use crate::measure::figures;
 use std::fmt::Write;
 
@@ -203,17 +203,23 @@ fn marks(report: &Report, page: &mut Page) {
             .filter(|recovery| recovery.mark == row.name)
         {
             page.wrapped("    recovery: ", &recovery.text);
-            for signal in recovery
-                .signals
-                .iter()
-                .filter(|signal| signal.text != "stayed in its band")
-            {
-                page.wrapped("      ", &format!("{}: {}", signal.signal, signal.text));
-            }
-            if let Some(reconnects) = recovery.reconnects {
-                page.wrapped("    reconnects: ", &text::reconnects(&reconnects));
+            for (about, sentence) in recoveries::sentences(recovery) {
+                page.wrapped(&format!("      {about:<11}"), &sentence);
             }
         }
+    }
+    for row in &report.critical {
+        for (line, sentence) in critical::sentences(row).iter().enumerate() {
+            let first = if line == 0 {
+                "  critical  "
+            } else {
+                "            "
+            };
+            page.wrapped(first, sentence);
+        }
+    }
+    for sentence in interference::sentences(report) {
+        page.wrapped("  others    ", &sentence);
     }
     page.gap();
 }

@@ -60,6 +60,7 @@ pub fn plan(hubs: u32) -> Plan {
         faults: Vec::new(),
         steady: Vec::new(),
         stop_if: Vec::new(),
+        against: None,
         pause_while: Vec::new(),
         expect: Vec::new(),
         operations: Vec::new(),

@@ -37,6 +37,7 @@ pub fn plan(target: &Target, faults: Vec<Fault>, triggers: Vec<Trigger>) -> Plan
         faults,
         steady: Vec::new(),
         stop_if: Vec::new(),
+        against: None,
         pause_while: Vec::new(),
         expect: Vec::new(),
         operations: Vec::new(),

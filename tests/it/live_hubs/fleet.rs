@@ -110,6 +110,7 @@ fn with_target(hubs: Vec<HubGroup>, target: Target) -> Plan {
         faults: Vec::new(),
         steady: Vec::new(),
         stop_if: Vec::new(),
+        against: None,
         pause_while: Vec::new(),
         expect: Vec::new(),
     }

@@ -87,6 +87,7 @@ pub fn plan(steps: Vec<Step>, per_second: f64, lasts: Duration) -> Plan {
         faults: Vec::new(),
         steady: Vec::new(),
         stop_if: Vec::new(),
+        against: None,
         pause_while: Vec::new(),
         expect: Vec::new(),
         operations,

@@ -62,6 +62,7 @@ pub fn plan() -> Plan {
         faults: Vec::new(),
         steady: Vec::new(),
         stop_if: Vec::new(),
+        against: None,
         pause_while: Vec::new(),
         expect: Vec::new(),
         operations: vec![
@@ -266,7 +267,7 @@ impl Stage {
 
     /// Changes of hubs; a connection that opens was attempted.
     pub fn hubs(&self, change: HubChange, count: u64, at_s: f64) {
-        for _ in 0..count {
+        for hub in (0..).take(usize::try_from(count).unwrap_or(usize::MAX)) {
             if change == HubChange::Opened {
                 self.tell(Event::Attempted {
                     operation: CONNECT,
@@ -275,6 +276,7 @@ impl Stage {
             }
             self.tell(Event::Hub {
                 group: 0,
+                hub,
                 change,
                 at: at(at_s),
             });

@@ -49,6 +49,7 @@ fn plan(urls: &[String]) -> Plan {
         faults: Vec::new(),
         steady: Vec::new(),
         stop_if: Vec::new(),
+        against: None,
         pause_while: Vec::new(),
         expect: Vec::new(),
         operations: Vec::new(),

@@ -73,18 +73,12 @@ fn whoever_never_leaves_the_band_needs_no_recovery() {
 }
 
 #[test]
-fn not_recovered_within_the_time_watched_is_an_answer() {
-    let scene = dip(400, 100, 400);
-    assert_eq!(
-        scene.outcome(),
-        RecoveryOutcome::NotRecovered {
-            within_us: 240_000_000
-        }
-    );
-    assert_eq!(
-        scene.outcome().length(true),
-        RecoveryLength::Longer(Duration::from_secs(240))
-    );
+fn what_neither_drains_nor_collapses_is_not_known_further() {
+    let RecoveryOutcome::Censored { why, at_least_us } = dip(400, 100, 400).outcome() else {
+        panic!("{:?}", dip(400, 100, 400).outcome())
+    };
+    assert_eq!(at_least_us, 240_000_000);
+    assert!(why.contains("neither draining"), "{why}");
 }
 
 #[test]
@@ -287,6 +281,16 @@ fn leaving_the_band_again_is_told() {
         .remove(0);
     assert_eq!(recovery.outcome, recovered(120, 100, 110));
     assert_eq!(recovery.left_again, Some(at(300)));
+    let collapse = &recovery.collapses[0];
+    assert_eq!(
+        (collapse.at, collapse.back, collapse.signal.as_str()),
+        (at(300), Some(at(310)), "goodput")
+    );
+    assert_eq!(
+        recovery.length(true),
+        RecoveryLength::Exactly(Duration::from_secs(200)),
+        "to the last recovery"
+    );
 }
 
 #[test]

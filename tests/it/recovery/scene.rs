@@ -69,6 +69,7 @@ impl Scene {
             signals,
             marks,
             hubs: None,
+            work: None,
             ending: Ending::Settled,
         };
         Scene {
@@ -76,6 +77,8 @@ impl Scene {
             settings: Settings {
                 baseline: MINUTE,
                 sustain: HALF_MINUTE,
+                timeout: Duration::from_secs(5),
+                longest_wait: Duration::from_secs(15),
             },
         }
     }
@@ -91,7 +94,12 @@ impl Scene {
     }
 
     pub fn hubs(mut self, hubs: u64, reconnects: Vec<f64>) -> Scene {
-        self.observation.hubs = Some(HubRows { hubs, reconnects });
+        self.observation.hubs = Some(HubRows {
+            hubs,
+            tenths: reconnects.iter().map(|_| [0; 10]).collect(),
+            reconnects,
+            period: None,
+        });
         self
     }
 

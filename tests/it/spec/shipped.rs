@@ -40,6 +40,7 @@ fn shipped_files_are_read_without_problems() {
         sources("profiles/broker-rebalance.yaml", None, &[]),
         sources("profiles/certificate-wave.yaml", None, &[]),
         sources("profiles/certificate-renewal.yaml", None, &[]),
+        sources("profiles/critical-number.yaml", None, &[]),
     ];
     for run in &runs {
         match read(run) {
