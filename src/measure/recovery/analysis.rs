@@ -194,7 +194,7 @@ impl<'a> Look<'a> {
             let after = row + self.sustain..self.horizon;
             watched
                 .iter()
-                .filter_map(|signal| signal.judged.onset(after.clone()))
+                .filter_map(|signal| signal.judged.onset(after.clone(), self.horizon))
                 .min()
         });
         let collapses = recovered.map_or_else(Vec::new, |row| collapses(self, &watched, row));
@@ -240,7 +240,7 @@ impl<'a> Look<'a> {
         let latest = self
             .end
             .map_or(self.horizon, |end| (end + self.sustain).min(self.horizon));
-        let onset = judged.onset(self.begin..latest);
+        let onset = judged.onset(self.begin..latest, self.horizon);
         Some(Watched {
             rows,
             band,

@@ -25,7 +25,7 @@ const KNOWN_SHARE: f64 = 0.8;
 
 /// An onset is this many of the next [`ONSET_SECONDS`] seconds outside the band.
 const ONSET_BAD: usize = 3;
-pub(super) const ONSET_SECONDS: usize = 5;
+const ONSET_SECONDS: usize = 5;
 
 /// A collapse is this many of [`COLLAPSE_SECONDS`] seconds outside the band: what only flutters leaves it, and does not collapse.
 const COLLAPSE_BAD: usize = 8;
@@ -109,14 +109,12 @@ impl Judged {
         judged
     }
 
-    /// The first row of `rows` from which on the band is left: itself outside, and 3 of the 5 rows from it on.
-    pub(super) fn onset(&self, rows: Range<usize>) -> Option<usize> {
-        let last = rows
-            .end
-            .min(self.outside.len())
-            .checked_sub(ONSET_SECONDS)?;
-        (rows.start..=last).find(|row| {
-            let next = &self.outside[*row..*row + ONSET_SECONDS];
+    /// The first row of `rows` from which on the band is left: itself outside, and 3 of the 5 rows from it on, as far as they lie before
+    /// `horizon`.
+    pub(super) fn onset(&self, rows: Range<usize>, horizon: usize) -> Option<usize> {
+        let horizon = horizon.min(self.outside.len());
+        (rows.start..rows.end.min(horizon)).find(|row| {
+            let next = &self.outside[*row..(*row + ONSET_SECONDS).min(horizon)];
             next[0] && next.iter().filter(|outside| **outside).count() >= ONSET_BAD
         })
     }

@@ -395,6 +395,20 @@ impl Outlook<'_> {
                 writeln!(out, "  {}", line.text)?;
             }
         }
+        let alerts = &plan.target.alerts;
+        if !alerts.is_empty() {
+            writeln!(out, "\nAlerts of the target, rehearsed on what is measured")?;
+        }
+        for alert in alerts {
+            match &alert.line {
+                Ok(line) => writeln!(out, "  {:<20} {}", alert.name, line.text)?,
+                Err(why) => writeln!(
+                    out,
+                    "  {:<20} {} (not rehearsed: {why})",
+                    alert.name, alert.rule
+                )?,
+            }
+        }
         Ok(())
     }
 }

@@ -67,6 +67,14 @@ fn whoever_never_leaves_the_band_needs_no_recovery() {
         scene.outcome().length(false),
         RecoveryLength::Exactly(Duration::ZERO)
     );
+    // However short the sustain time is.
+    let mut hasty = dip(300, 160, 163);
+    hasty.settings.sustain = Duration::from_secs(2);
+    assert!(
+        matches!(hasty.outcome(), RecoveryOutcome::Recovered { at: found, .. } if found == at(163)),
+        "{:?}",
+        hasty.outcome()
+    );
     // Two bad seconds are no onset: 3 of 5 are.
     assert_eq!(dip(300, 110, 112).outcome(), RecoveryOutcome::NotNeeded);
     assert_eq!(dip(300, 110, 113).outcome(), recovered(160, 100, 160));

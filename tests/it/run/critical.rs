@@ -5,7 +5,7 @@ use crate::support::program::Home;
 use serde_json::Value;
 use std::fs;
 
-/// μ = 6 ÷ 100 ms = 60/s, T = 1 s, a wait of 500 ms: D* = 150 hubs of a fleet of 180.
+/// μ = 6 ÷ 100 ms = 60/s, T = 1 s, a wait of 2 s: D* = 240 hubs of a fleet of 288.
 fn profile(home: &Home, share: &str, expect: &str) -> String {
     let target = fs::read_to_string(shipped("profiles/targets/lab-auth-pool.yaml"))
         .expect("the target file is shipped")
@@ -19,17 +19,17 @@ target: target.yaml
 seed: 3
 duration: 11s
 baseline: 10s
-sustain: 2s
-settle: 16s
+sustain: 4s
+settle: 13s
 drain: 1s
 hubs:
   homes:
     device: hub
-    count: 180
-    connect: {{ over: 4s }}
+    count: 288
+    connect: {{ over: 6s }}
     keep_alive: 60s
     timeout: 1s
-    reconnect: {{ fixed: {{ every: 500ms }}, first: 0s, healthy_after: 500ms }}
+    reconnect: {{ fixed: {{ every: 2s }}, first: 0s, healthy_after: 500ms }}
 timeline:
   drop: {{ at: 10s, disconnect: {{ hubs: homes, share: {share}, by: reset }} }}
 expect: [ {expect} ]
@@ -76,7 +76,7 @@ fn below_the_critical_number_it_recovers_and_above_it_does_not() {
         assert_eq!(recovery["alerts"][0]["alert"], "hubs-away", "{recovery:#}");
         assert!(recovery["alerts"][0]["fired_us"].is_i64(), "{recovery:#}");
         assert_eq!(
-            recovery["hubs_affected"], 180,
+            recovery["hubs_affected"], 288,
             "every hub once: {recovery:#}"
         );
         // The pool stays busy, so its speed is known: nominal 60/s, and slower on a busy machine.
