@@ -3,7 +3,7 @@
 use super::Gateway;
 use super::api::Problem;
 use super::presence::Place;
-use super::shard_map::hash;
+use super::shard_map::lot;
 use crate::lab::messages::{Moves, ToShard};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ impl Gateway {
         let mut connected = self.presence.hubs();
         let all = connected.len();
         // The same hubs in every run, whatever the order in which they came.
-        connected.sort_by_cached_key(|(serial, _)| (hash(serial), serial.clone()));
+        connected.sort_by_cached_key(|(serial, _)| (lot(serial), serial.clone()));
         let count = (all as f64 * share / 100.0).round() as usize;
         connected.truncate(count);
         let hubs: Vec<(String, u16, u16)> = connected

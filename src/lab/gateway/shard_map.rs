@@ -145,3 +145,13 @@ pub fn hash(text: &str) -> u64 {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
+
+/// The place of a text in an order that has nothing to do with how it begins, the same in every run: FNV-1a keeps texts together that
+/// begin alike, so the finalizer of MurmurHash3 (64 bits) follows it.
+pub fn lot(text: &str) -> u64 {
+    let mut lot = hash(text);
+    for factor in [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53] {
+        lot = (lot ^ (lot >> 33)).wrapping_mul(factor);
+    }
+    lot ^ (lot >> 33)
+}

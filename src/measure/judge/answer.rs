@@ -54,7 +54,9 @@ impl Answer {
                     Unit::Time => format!(
                         "{measured}: the target's histogram ends there; longer buckets decide"
                     ),
-                    _ => format!("{measured}: nobody watched all the time"),
+                    _ => format!(
+                        "{measured}: a ghost lost its connection, and nobody knows what it missed"
+                    ),
                 },
             },
             _ => Verdict::Inconclusive {

@@ -21,7 +21,6 @@ impl Judge<'_> {
         self.doubt_counts(&mut doubts);
         self.doubt_marks(&mut doubts);
         self.doubt_probes(&mut doubts);
-        self.doubt_ghosts(&mut doubts);
         doubts
     }
 

@@ -2,11 +2,10 @@
 
 use super::Judge;
 use super::value::{Found, Part};
-use crate::measure::figures;
+use crate::event::Offset;
 use crate::measure::ledger::Account;
 use crate::plan::expect::Unit;
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 impl Judge<'_> {
     /// Sightings by the second in which they were made. What happened while a ghost did not watch, nobody knows.
@@ -48,24 +47,8 @@ impl Judge<'_> {
         })
     }
 
-    /// Ghosts that did not watch all the time: commands on old shards may have been missed.
-    pub(super) fn doubt_ghosts(&self, doubts: &mut Vec<String>) {
-        let devices = self.collector.plan().target.devices.iter().enumerate();
-        for (row, device) in devices {
-            let watched = self.collector.places().watched(row, self.load_end());
-            if let Some(watched) = watched.filter(|watched| watched.gaps > 0) {
-                doubts.push(format!(
-                    "the ghosts of `{}` lost their connection {} times and did not watch for {}: commands on shards that hubs had left may have been missed",
-                    device.name,
-                    figures::count(watched.gaps),
-                    figures::short_time(Duration::from_micros(watched.blind_us).as_micros() as f64),
-                ));
-            }
-        }
-    }
-
     /// The end of the load, or of what is known.
-    fn load_end(&self) -> crate::event::Offset {
+    fn load_end(&self) -> Offset {
         let end = self.collector.marks().load_end;
         end.map_or(self.now, |end| end.min(self.now))
     }
