@@ -158,6 +158,17 @@ impl Failure {
         }
     }
 
+    /// No failure, but what nobody may overlook: a broker that takes no publish with QoS 1.
+    pub(super) fn of_qos() -> Failure {
+        Failure {
+            outcome: Outcome::Ok,
+            text: Some(
+                "the broker takes QoS 0 at most, so what is meant for QoS 1 is published with QoS 0"
+                    .to_owned(),
+            ),
+        }
+    }
+
     /// The same with what only the terms know: a peer of TLS 1.2 does not say that it wants a certificate, it just fails.
     pub(super) fn with(self, terms: Option<&Terms>) -> Failure {
         let is_refusal = self.outcome == Outcome::Tls(TlsTrouble::Refused);

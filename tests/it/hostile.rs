@@ -2,6 +2,7 @@
 
 mod broker;
 mod connecting;
+mod ghosts;
 mod http;
 mod hubs;
 mod keep_alive;

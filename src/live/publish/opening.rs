@@ -56,6 +56,10 @@ impl Task {
                 Packet::ConnAck(answer) => {
                     connection.obey(&answer.properties);
                     self.terms(&answer.properties);
+                    if connection.qos(1) == 0 {
+                        self.explain(&Failure::of_qos());
+                        self.why = None;
+                    }
                     self.early = packets;
                     return Ok(ended);
                 }

@@ -43,6 +43,14 @@ impl Broker {
             .about_subscribe(|said| says(&[0x90, 4, said.bytes[2], said.bytes[3], 0, 1]))
     }
 
+    /// One of MQTT 5 that grants the subscription and goes on with this.
+    pub fn session5(moves: Vec<Move>) -> Broker {
+        Broker::right5().about_subscribe(move |said| {
+            let granted = [0x90, 4, said.bytes[2], said.bytes[3], 0, 1];
+            [says(&granted), moves.clone()].concat()
+        })
+    }
+
     /// The same, but for what it does about CONNECT.
     pub fn about_connect(self, moves: Vec<Move>) -> Broker {
         Broker {

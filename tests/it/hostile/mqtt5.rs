@@ -144,14 +144,6 @@ async fn each_refusal_of_mqtt_5_keeps_its_reason_and_the_brokers_count() {
 /// A session that ends, by what ended it, and what the hub said about it.
 type Ended = (Cause, Option<u8>);
 
-/// A broker that grants the subscription and goes on with this.
-fn session(moves: Vec<Move>) -> Broker {
-    Broker::right5().about_subscribe(move |said| {
-        let granted = [0x90, 4, said.bytes[2], said.bytes[3], 0, 1];
-        [says(&granted), moves.clone()].concat()
-    })
-}
-
 /// Brokers that say DISCONNECT.
 fn leaving() -> Vec<Row<Ended>> {
     let said: [(&str, &[u8], u8); 7] = [
@@ -164,7 +156,7 @@ fn leaving() -> Vec<Row<Ended>> {
         ("without-properties", &[0xe0, 1, 0x98], 0x98),
     ];
     let rows = said.map(|(name, bytes, reason)| {
-        let broker = session(then(bytes, Move::Close));
+        let broker = Broker::session5(then(bytes, Move::Close));
         (name, broker, (Cause::Disconnected(reason), None))
     });
     rows.into()
@@ -185,10 +177,16 @@ fn breaking() -> Vec<Row<Ended>> {
         ("auth-unasked", &[0xf0, 2, 0x18, 0], 0x82),
     ];
     let mut rows: Vec<Row<Ended>> = said
-        .map(|(name, bytes, reason)| (name, session(says(bytes)), (Cause::Protocol, Some(reason))))
+        .map(|(name, bytes, reason)| {
+            (
+                name,
+                Broker::session5(says(bytes)),
+                (Cause::Protocol, Some(reason)),
+            )
+        })
         .into();
     // 2 MiB are announced: nobody waits for them.
-    let oversized = session(says(&[0x30, 0x80, 0x80, 0x80, 0x01]));
+    let oversized = Broker::session5(says(&[0x30, 0x80, 0x80, 0x80, 0x01]));
     rows.push(("oversized", oversized, (Cause::TooLarge, Some(0x95))));
     rows
 }
@@ -301,6 +299,10 @@ async fn the_limits_of_the_broker_are_kept() {
             "QoS 0: {hub:x?}"
         );
     }
+    let told_so = told.count(|event| {
+        matches!(event, Event::Explained { outcome: Outcome::Ok, text, .. } if text.contains("QoS 0 at most"))
+    });
+    assert_eq!(told_so, HUBS);
     assert_eq!(arrived(&rows[2].1, PUBLISH), 0, "none is as small as that");
 }
 

@@ -127,6 +127,10 @@ async fn whoever_is_not_let_in_or_thrown_out_at_once_asks_ever_more_seldom() {
         );
         // Waits are drawn below 0.4, 0.8, 1.6 s and so on. At the first of them for ever, two seconds alone would see twenty.
         assert!(connections < 14, "{name}: {connections} connections");
+        if *name == "refuses" {
+            let why = publisher.stands(Duration::from_millis(1)).await;
+            assert_eq!(why, Err("refused 0x87 not authorized".to_owned()));
+        }
         if let Ends::Failed(_) = ends {
             let answer = publisher.publish(0, "d/1".to_owned(), 1, Vec::new()).await;
             assert_eq!(answer, Outcome::Unreachable, "{name}");

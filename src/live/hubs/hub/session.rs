@@ -3,6 +3,7 @@
 use super::{HubTask, lost};
 use crate::agents::{Accepted, Input, Reference};
 use crate::event::{Cause, Event, Outcome, PacketKind, ReferenceVerdict};
+use crate::live::carrier::Failure;
 use crate::live::greeting::{CONTINUE, authentication};
 use crate::live::hubs::find::cut;
 use crate::live::hubs::link::{Link, Phase};
@@ -42,11 +43,15 @@ impl HubTask {
                 }
                 *phase = Phase::Accepted;
                 connection.obey(&answer.properties);
+                let is_lowered = connection.qos(1) == 0;
                 if !answer.session_present {
                     self.unanswered = Vec::new();
                 }
                 let accepted = accepted(answer.session_present, &answer.properties);
                 self.turn(Input::Accepted(accepted));
+                if is_lowered {
+                    self.lowered();
+                }
             }
             (Packet::Auth(said), phase) => self.challenged(said.reason, phase)?,
             (Packet::Disconnect(said), _) => {
@@ -75,6 +80,16 @@ impl HubTask {
             _ => return Err(Verdict::Protocol),
         }
         Ok(())
+    }
+
+    /// Tells that the broker takes no QoS 1, where the device would publish with it.
+    fn lowered(&self) {
+        let device = self.group.device();
+        let telemetry = device.telemetry.as_ref().map(|topic| topic.qos);
+        let answer = device.answer.as_ref().map(|topic| topic.qos);
+        if telemetry.max(answer) > Some(0) {
+            self.group.explain(self.index, &Failure::of_qos());
+        }
     }
 
     /// One that nobody waits for, or a second one, changes nothing.
