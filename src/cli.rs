@@ -6,7 +6,7 @@ use crate::chaos::heal::{HealArguments, Healing};
 use crate::chaos::proxy::ProxyArguments;
 use crate::chaos::watchdog::WatchdogArguments;
 use crate::chaos::{heal, proxy, watchdog};
-use crate::lab::{self, LabArguments, PartArguments};
+use crate::lab::{self, Defect, LabArguments, PartArguments};
 use crate::run::compare::CompareArguments;
 use crate::run::ending::Ending;
 use crate::run::interrupt::Interrupt;
@@ -87,6 +87,11 @@ pub fn main() -> u8 {
             };
         }
     };
+    if let Command::Run { arguments, .. } | Command::Check { arguments, .. } = &arguments.command
+        && let Err(refused) = known_defects(arguments)
+    {
+        return refused.code();
+    }
     match arguments.command {
         Command::Run { arguments, repeat } => run::run(&arguments, repeat, &interrupt).code(),
         Command::Check { arguments, like } => run::check(&arguments, like.as_deref()).code(),
@@ -107,6 +112,21 @@ pub fn main() -> u8 {
             Ending::Passed.code()
         }
         Command::Watchdog(arguments) => healed(watchdog::run(&arguments)).code(),
+    }
+}
+
+/// Only here is known which defects the lab has.
+fn known_defects(arguments: &RunArguments) -> Result<(), Ending> {
+    let unknown = arguments
+        .on
+        .iter()
+        .find_map(|name| name.parse::<Defect>().err());
+    match unknown {
+        None => Ok(()),
+        Some(unknown) => {
+            eprintln!("error: --on: {unknown}");
+            Err(Ending::Refused)
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod earlier;
 pub mod ending;
 mod finish;
 mod folder;
+mod interim;
 pub mod interrupt;
 mod lab_process;
 mod limits;

@@ -3,19 +3,18 @@
 //!
 //! Every fault ends: at its time, or when [`Faults::undo_all`] is called, or, should a panic get in the way, when [`Faults`] is dropped.
 
+use super::bulletin::Bulletin;
 use super::heal::{Remaining, undo_left};
 use super::journal::{Journal, JournalError};
 use super::life::{fault_life, trigger_life};
 use super::links::Links;
 use super::process::Identity;
-use super::watchdog::Watchdog;
 use crate::event::{Offset, Sink};
 use crate::net::clock::Clock;
 use crate::net::state::StateDirectory;
 use crate::plan::Plan;
 use crate::plan::fault::TriggerKind;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -34,6 +33,8 @@ pub struct Setup {
     /// The process with which the target's components end; that of the lab which the run started.
     pub lab: Option<Identity>,
     pub journal: Arc<Journal>,
+    /// What faults that wait for something listen to.
+    pub bulletin: Bulletin,
     pub state: StateDirectory,
     /// How long undoing one fault is tried before it counts as failed; [`BUDGET`](super::undo::BUDGET) unless there is a reason.
     pub undo_budget: Duration,
@@ -56,19 +57,14 @@ pub struct Faults {
     /// What remains at the end.
     outcome: Option<oneshot::Receiver<Result<Vec<Remaining>, JournalError>>>,
     thread: Option<JoinHandle<()>>,
-    watchdog: Option<Watchdog>,
 }
 
 impl Faults {
-    /// Starts them, each at its time. `program` is this program's own file, for the watchdog.
+    /// Starts them, each at its time. A watchdog of the run must be watching.
     ///
     /// # Errors
-    /// If the watchdog or the faults' thread can't be started: then no fault is injected.
-    pub fn start(setup: Setup, program: &Path) -> Result<Faults, FaultsError> {
-        let has_faults = !setup.plan.faults.is_empty();
-        let watchdog =
-            has_faults.then(|| Watchdog::start(program, &setup.state, setup.journal.run_id()));
-        let watchdog = watchdog.transpose().map_err(FaultsError::Start)?;
+    /// If the faults' thread can't be started: then no fault is injected.
+    pub fn start(setup: Setup) -> Result<Faults, FaultsError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
@@ -91,7 +87,6 @@ impl Faults {
             stop,
             outcome: Some(outcome),
             thread,
-            watchdog,
         })
     }
 
@@ -107,12 +102,6 @@ impl Faults {
         };
         let remaining = outcome.await;
         self.outcome = None;
-        if let Some(watchdog) = self.watchdog.take() {
-            // What we could not undo, it could not either.
-            if let Err(error) = watchdog.dismiss() {
-                eprintln!("the watchdog has died before the run's end: {error}");
-            }
-        }
         match remaining {
             Ok(Ok(remaining)) => Ok(remaining),
             Ok(Err(error)) => Err(FaultsError::Unknown(error.to_string())),
@@ -128,12 +117,8 @@ impl Drop for Faults {
     fn drop(&mut self) {
         self.outcome = None;
         self.stop.send_replace(true);
-        let ended = self.thread.take().map(JoinHandle::join);
         // After a panic in there, printed by then, the watchdog heals what is left.
-        if let (Some(Ok(())), Some(watchdog)) = (ended, self.watchdog.take()) {
-            // It can be dead only if somebody killed it, and nothing is left to do for it.
-            let _ = watchdog.dismiss();
-        }
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
@@ -162,7 +147,7 @@ fn live(
             &left,
             &setup.state,
             setup.undo_budget,
-            &mut |_, _| {},
+            &|_, _| {},
         )
         .await)
     })

@@ -29,6 +29,10 @@ pub struct Line {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
+    /// What faults of the run will act on, so that another one keeps off.
+    Claims {
+        what: Vec<String>,
+    },
     /// It may be injected from here on. `ends_at_ms`, like `at_ms`, is when it is due to end; `None`: with the run.
     Armed {
         fault: String,
@@ -90,8 +94,18 @@ pub struct Left {
     /// The run goes on, and looks after its faults itself.
     pub is_alive: bool,
     pub faults: Vec<Unhealed>,
+    /// What its faults act on, now or later.
+    pub claims: Vec<String>,
     /// Lines that can't be read although they are not the last: what they armed is not known.
     pub unreadable: Vec<String>,
+}
+
+impl Left {
+    /// Every fault of it is known to be undone.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.faults.is_empty() && self.unreadable.is_empty()
+    }
 }
 
 /// The journal of one run, locked.
@@ -212,15 +226,49 @@ impl Journal {
 pub fn open_all(state: &StateDirectory) -> Result<Vec<Left>, JournalError> {
     let mut all = Vec::new();
     for run_id in state.run_ids()? {
-        let path = path_of(state, &run_id)?;
-        let file = open_private(OpenOptions::new().read(true), &path)?;
-        let is_alive = Flock::lock(file, FlockArg::LockSharedNonblock).is_err();
-        let left = left_by(&run_id, &state::read_private(&path)?, is_alive);
-        if !left.faults.is_empty() || !left.unreadable.is_empty() {
+        let left = look(state, &run_id)?;
+        if !left.is_nothing() {
             all.push(left);
         }
     }
     Ok(all)
+}
+
+/// What one run left behind, or still has.
+///
+/// # Errors
+/// If its journal can't be read or is not ours alone.
+pub fn look(state: &StateDirectory, run_id: &str) -> Result<Left, JournalError> {
+    let path = path_of(state, run_id)?;
+    let file = open_private(OpenOptions::new().read(true), &path)?;
+    let is_alive = Flock::lock(file, FlockArg::LockSharedNonblock).is_err();
+    Ok(left_by(run_id, &state::read_private(&path)?, is_alive))
+}
+
+/// What a live run breaks that this one breaks too, as a text that says so; `None` if there is nothing. Each run has to have written
+/// its own claims before it asks, so that of two runs that start at the same time at least one is refused.
+///
+/// # Errors
+/// As [`open_all`].
+pub fn contested(
+    state: &StateDirectory,
+    own_id: &str,
+    claims: &[String],
+) -> Result<Option<String>, JournalError> {
+    for run_id in state
+        .run_ids()?
+        .into_iter()
+        .filter(|run_id| run_id != own_id)
+    {
+        let other = look(state, &run_id)?;
+        let both = claims.iter().find(|claim| other.claims.contains(claim));
+        if let Some(both) = both.filter(|_| other.is_alive) {
+            return Ok(Some(format!(
+                "run {run_id} is going on and breaks {both}, too: neither could tell its own faults from the other's; wait for its end, or end it with Ctrl-C"
+            )));
+        }
+    }
+    Ok(None)
 }
 
 /// What dead runs left behind, as a text that says how to undo it; `None` if there is nothing. A new run must not start over it.
@@ -257,6 +305,7 @@ fn left_by(run_id: &str, text: &str, is_alive: bool) -> Left {
         run_id: run_id.to_owned(),
         is_alive,
         faults: Vec::new(),
+        claims: Vec::new(),
         unreadable: Vec::new(),
     };
     let whole = text.rfind('\n').map_or("", |newline| &text[..newline]);
@@ -278,6 +327,10 @@ fn left_by(run_id: &str, text: &str, is_alive: bool) -> Left {
                     ends_at_ms,
                 });
             }
+            Ok(Line {
+                entry: Entry::Claims { what },
+                ..
+            }) => left.claims.extend(what),
             Ok(Line {
                 entry: Entry::Verified { fault, .. },
                 ..

@@ -1,6 +1,7 @@
 //! The life of one fault: arm, inject, observe, wait, undo, verify, record. And of a trigger that is an operation of the target.
 
 use super::cut::Cutting;
+use super::due::Due;
 use super::faults::Setup;
 use super::heal::{record_failure, record_step};
 use super::journal::{Entry, now_ms};
@@ -98,8 +99,12 @@ impl Armed {
 pub(super) async fn fault_life(setup: Arc<Setup>, row: usize, mut stopped: watch::Receiver<bool>) {
     let fault = &setup.plan.faults[row];
     let mark = setup.plan.fault_mark(row);
-    if !setup.reaches(fault.at, &mut stopped).await {
-        return;
+    match setup.due(fault, &mut stopped).await {
+        Due::Now => {}
+        Due::Never(why) => {
+            return setup.tell(mark, MarkPhase::Failed(format!("not injected: {why}")));
+        }
+        Due::Stopped => return,
     }
     let armed = match Armed::of(&setup, row).await {
         Ok(armed) => armed,
@@ -175,14 +180,6 @@ impl Setup {
     /// How a proxy knows a fault: another run may have one of the same name on the same link.
     fn fault_id(&self, fault: &Fault) -> String {
         format!("{}-{}", self.journal.run_id(), fault.name)
-    }
-
-    /// Waits for a time of the profile; false if the run stops before.
-    async fn reaches(&self, at: Duration, stopped: &mut watch::Receiver<bool>) -> bool {
-        tokio::select! {
-            () = tokio::time::sleep_until(self.clock.instant(self.zero.after(at))) => true,
-            _ = stopped.wait_for(|stopped| *stopped) => false,
-        }
     }
 
     /// Injects, observes, and waits for the end.

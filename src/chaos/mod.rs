@@ -9,7 +9,10 @@
 //! 3. Against `kill -9`: a latency carries its own deadline inside the proxy, and a [`watchdog`] heals the rest.
 //! 4. [`heal`] undoes anything from the journal alone, twice without harm.
 
+pub mod bulletin;
+pub mod claims;
 pub mod cut;
+mod due;
 pub mod faults;
 pub mod heal;
 pub mod journal;

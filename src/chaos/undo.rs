@@ -71,12 +71,19 @@ impl Undo {
         let end = Instant::now() + budget;
         let mut performed = false;
         loop {
-            let why = match self.attempt(state, &mut performed, end, record).await {
-                Ok(how) => {
+            let attempt = self.attempt(state, &mut performed, end, record);
+            let why = match tokio::time::timeout_at(end + REST, attempt).await {
+                Ok(Ok(how)) => {
                     record(Step::Verified(how.clone()));
                     return Ok(how);
                 }
-                Err(why) => why,
+                Ok(Err(why)) => why,
+                Err(_) => {
+                    return Err(format!(
+                        "no answer within {} s to: {self}",
+                        budget.as_secs()
+                    ));
+                }
             };
             if Instant::now() + REST >= end {
                 return Err(why);

@@ -71,8 +71,5 @@ pub fn run(arguments: &WatchdogArguments) -> Healing {
     if said == DONE {
         return Healing::Done;
     }
-    heal::run(&heal::HealArguments {
-        run: Some(arguments.run.clone()),
-        all: false,
-    })
+    heal::run_after_death(&arguments.run)
 }

@@ -23,6 +23,8 @@ mod settings;
 mod shard;
 mod supervisor;
 
+pub use defect::Defect;
+
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 

@@ -22,8 +22,12 @@ pub struct MarkState {
     pub id: MarkId,
     pub name: String,
     pub is_fault: bool,
-    /// By plan, microseconds from 0:00.
+    /// By plan, microseconds from 0:00; the earliest time of a fault that waits for something.
     pub planned_us: u64,
+    /// Where the quiet time ends that it is compared with, by plan, microseconds from 0:00.
+    pub quiet_us: u64,
+    /// Of several repetitions the first; otherwise itself.
+    pub first: MarkId,
     pub begin: Option<Offset>,
     pub end: Option<Offset>,
     /// How the effect was seen, or why it could not be.
@@ -89,7 +93,9 @@ impl Marks {
                 id: MarkId(id),
                 name: name.clone(),
                 is_fault,
-                planned_us: u64::try_from(at.as_micros()).unwrap_or(u64::MAX),
+                planned_us: micros(at),
+                quiet_us: micros(plan.quiet_end(MarkId(id))),
+                first: plan.first_of(MarkId(id)),
                 begin: None,
                 end: None,
                 observed: None,
@@ -137,6 +143,10 @@ impl Marks {
         let zero = self.zero.unwrap_or(Offset::ZERO);
         i64::try_from(at.0).unwrap_or(i64::MAX) - i64::try_from(zero.0).unwrap_or(i64::MAX)
     }
+}
+
+fn micros(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl MarkState {

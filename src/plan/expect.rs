@@ -273,6 +273,8 @@ pub enum Scope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     One(MarkId),
+    /// Every repetition of a fault, of which this is the first.
+    Repeated(MarkId),
     EachTrigger,
     EachFault,
 }

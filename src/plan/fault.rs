@@ -2,6 +2,7 @@
 
 use super::dock::SomeDocks;
 pub use super::link_fault::{Connections, Cut, CutBy, Link, LinkEffect, LinkFault, Packets, Way};
+pub use super::moment::{After, Edge};
 use super::readmission::Readmission;
 use super::target::Request;
 use super::template::{JsonTemplate, Template};
@@ -126,8 +127,12 @@ pub enum How {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fault {
     pub name: String,
-    /// From 0:00.
+    /// From 0:00; of a fault that waits for something, the earliest time by plan.
     pub at: Duration,
+    /// What it waits for.
+    pub after: Option<After>,
+    /// The name in the experiment, if it is one of several repetitions.
+    pub repeats: Option<String>,
     /// `None`: to the end of the run.
     pub lasts: Option<Duration>,
     pub kind: FaultKind,

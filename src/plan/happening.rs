@@ -17,8 +17,14 @@ impl Plan {
         if let Some(trigger) = self.triggers.get(row) {
             return self.trigger_text(&trigger.kind);
         }
-        let fault = self.faults.get(row - self.triggers.len());
-        fault.map_or_else(String::new, |fault| self.fault_text(&fault.kind))
+        let Some(fault) = self.faults.get(row - self.triggers.len()) else {
+            return String::new();
+        };
+        let text = self.fault_text(&fault.kind);
+        match fault.after {
+            Some(after) => format!("{text}, {}", after.text(self.mark_name(after.mark))),
+            None => text,
+        }
     }
 
     fn trigger_text(&self, kind: &TriggerKind) -> String {

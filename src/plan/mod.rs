@@ -18,6 +18,7 @@ pub mod identity;
 pub mod journey;
 pub mod json_path;
 pub mod link_fault;
+pub mod moment;
 pub mod operation;
 mod outcome;
 pub mod outlook;
@@ -109,6 +110,42 @@ impl Plan {
                 .get(row - self.triggers.len())
                 .map_or("unknown", |fault| &fault.name),
         }
+    }
+
+    /// Where the quiet time ends that a mark is compared with, from 0:00: its own begin, or that of the mark in whose course it begins.
+    #[must_use]
+    pub fn quiet_end(&self, id: MarkId) -> Duration {
+        if let Some(trigger) = self.triggers.get(usize::from(id.0)) {
+            return trigger.at;
+        }
+        match self.fault_of(id) {
+            Some(Fault {
+                after: Some(after), ..
+            }) => self.quiet_end(after.mark),
+            Some(_) => {
+                let first = self.fault_of(self.first_of(id));
+                first.map_or(Duration::ZERO, |first| first.at)
+            }
+            None => Duration::ZERO,
+        }
+    }
+
+    /// The first repetition of a fault; itself, of anything that is not repeated.
+    #[must_use]
+    pub fn first_of(&self, id: MarkId) -> MarkId {
+        let repeats = self.fault_of(id).and_then(|fault| fault.repeats.as_ref());
+        let first = repeats.and_then(|name| {
+            let mut faults = self.faults.iter();
+            faults.position(|fault| fault.repeats.as_ref() == Some(name))
+        });
+        first.map_or(id, |row| self.fault_mark(row))
+    }
+
+    /// The fault of a mark; none if it is a trigger.
+    #[must_use]
+    pub fn fault_of(&self, id: MarkId) -> Option<&Fault> {
+        let row = usize::from(id.0).checked_sub(self.triggers.len())?;
+        self.faults.get(row)
     }
 
     /// The mark of the fault in row `row` of `faults`.

@@ -28,6 +28,8 @@ pub struct Facts {
     pub started: String,
     /// The command that runs it again.
     pub replay: String,
+    /// It is written while the run goes on.
+    pub unfinished: bool,
     /// What ended it before its time: a guard, a signal.
     pub stopped: Option<String>,
     pub exit_code: u8,
@@ -115,6 +117,7 @@ fn run(collector: &Collector, plan: &Plan, facts: Facts) -> RunSection {
         arrivals,
         replay: facts.replay,
         folder: facts.folder,
+        unfinished: facts.unfinished,
         stopped: facts.stopped,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     }

@@ -93,6 +93,9 @@ pub struct RunSection {
     pub replay: String,
     /// The folder with its files.
     pub folder: String,
+    /// It was written while the run went on: the run was killed, or still goes on.
+    #[serde(default)]
+    pub unfinished: bool,
     /// What ended it before its time: a guard, a signal.
     pub stopped: Option<String>,
     pub version: String,

@@ -2,27 +2,29 @@
 
 use super::Stopped;
 use super::folder::Folder;
+use crate::chaos::bulletin::Bulletin;
+use crate::chaos::claims;
 use crate::chaos::faults::{Faults, Setup};
 use crate::chaos::heal::Remaining;
-use crate::chaos::journal::{self, Journal};
+use crate::chaos::journal::{self, Entry, Journal};
 use crate::chaos::links::Links;
 use crate::chaos::process::Identity;
 use crate::chaos::undo::BUDGET;
+use crate::chaos::watchdog::Watchdog;
 use crate::event::{Offset, Sink};
 use crate::net::clock::Clock;
 use crate::net::state::StateDirectory;
 use crate::plan::Plan;
 use crate::plan::fault::TriggerKind;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Ready to break things, and to undo it.
 pub(super) struct ChaosParts {
     /// `<lab.…>` are text, `<secret.…>` are still placeholders: undos are written to the journal.
     plan: Arc<Plan>,
-    program: PathBuf,
     state: StateDirectory,
     journal: Arc<Journal>,
+    watchdog: Watchdog,
     links: Arc<Links>,
     lab: Option<Identity>,
 }
@@ -53,6 +55,8 @@ impl ChaosParts {
             .map_err(Stopped::internal)?;
         let state = StateDirectory::of_user().map_err(Stopped::refused)?;
         let journal = Journal::create(&state, folder.id()).map_err(Stopped::refused)?;
+        refuse_contested(&plan, &state, &journal)?;
+        let watchdog = Watchdog::start(&program, &state, folder.id()).map_err(Stopped::internal)?;
         let links = Links::start(&plan.target, &program, &state, folder.id())
             .await
             .map_err(Stopped::refused)?;
@@ -61,9 +65,9 @@ impl ChaosParts {
         }
         Ok(Some(ChaosParts {
             plan: Arc::new(plan),
-            program,
             state,
             journal: Arc::new(journal),
+            watchdog,
             links: Arc::new(links),
             lab,
         }))
@@ -73,7 +77,13 @@ impl ChaosParts {
     ///
     /// # Errors
     /// If the watchdog can't be started.
-    pub fn begin(&self, clock: Clock, zero: Offset, sink: &Sink) -> Result<Faults, Stopped> {
+    pub fn begin(
+        &self,
+        clock: Clock,
+        zero: Offset,
+        sink: &Sink,
+        bulletin: Bulletin,
+    ) -> Result<Faults, Stopped> {
         let setup = Setup {
             plan: Arc::clone(&self.plan),
             clock,
@@ -83,9 +93,10 @@ impl ChaosParts {
             journal: Arc::clone(&self.journal),
             state: self.state.clone(),
             sink: Arc::clone(sink),
+            bulletin,
             undo_budget: BUDGET,
         };
-        Faults::start(setup, &self.program).map_err(Stopped::internal)
+        Faults::start(setup).map_err(Stopped::internal)
     }
 
     /// Copies the journal into the run's folder and ends the links that this run started.
@@ -100,15 +111,37 @@ impl ChaosParts {
             .map_err(|error| format!("the journal was not copied: {error}"))
     }
 
-    /// Ends the links that this run started.
+    /// Ends the links that this run started, and then the watchdog: nothing is left for it.
     ///
     /// # Errors
     /// If a link's proxy does not end.
     pub async fn end_links(self) -> Result<(), String> {
+        let ended = Self::stop_links(self.links).await;
+        if let Err(error) = self.watchdog.dismiss() {
+            eprintln!("the watchdog has died before the run's end: {error}");
+        }
+        ended
+    }
+
+    async fn stop_links(links: Arc<Links>) -> Result<(), String> {
         // Whoever still holds the links holds them until the process ends, and then they go on as after a kill.
         let links =
-            Arc::try_unwrap(self.links).map_err(|_| "a fault still holds the links".to_owned())?;
+            Arc::try_unwrap(links).map_err(|_| "a fault still holds the links".to_owned())?;
         links.stop().await.map_err(|error| error.to_string())
+    }
+}
+
+/// Refuses a run that would break what a live one breaks.
+fn refuse_contested(plan: &Plan, state: &StateDirectory, journal: &Journal) -> Result<(), Stopped> {
+    let claims = claims::of(plan);
+    let written = journal.append(Entry::Claims {
+        what: claims.clone(),
+    });
+    written.map_err(Stopped::refused)?;
+    match journal::contested(state, journal.run_id(), &claims) {
+        Ok(None) => Ok(()),
+        Ok(Some(text)) => Err(Stopped::Refused(format!("error: {text}"))),
+        Err(error) => Err(Stopped::refused(error)),
     }
 }
 

@@ -94,11 +94,11 @@ async fn drive_open(prepared: &Prepared, interrupt: &Interrupt) -> Result<Ending
     fleets.users.begin(zero);
     fleets.issuers.begin(zero);
     fleets.docks.begin(zero);
-    let sink = Arc::clone(&watching.sinks()[0]);
+    let sink = watching.mark_sink();
     let faults = prepared
         .chaos
         .as_ref()
-        .map(|chaos| chaos.begin(clock, zero, &sink))
+        .map(|chaos| chaos.begin(clock, zero, &sink, watching.bulletin()))
         .transpose()?;
 
     let plan = &prepared.plan;
@@ -218,7 +218,7 @@ async fn load(
     interrupt: &Interrupt,
 ) -> LoadEnded {
     let end = zero.after(plan.duration);
-    let sink = Arc::clone(&watching.sinks()[0]);
+    let sink = watching.mark_sink();
     let pauses = watching.pauses();
     // Goes on while the run settles; whoever was not let back by then stays away.
     let mut readmitting = JoinSet::new();

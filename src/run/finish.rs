@@ -3,13 +3,14 @@
 use super::chaos_parts::remaining_text;
 use super::drive::LoadEnded;
 use super::ending::Ending;
-use super::folder::{self, WriteFailed};
+use super::folder::{self, Folder, WriteFailed};
 use super::prepare::Prepared;
 use super::watching::Watching;
 use super::{Stopped, usage};
 use crate::chaos::heal::Remaining;
 use crate::measure::recovery::Ending as ObservationEnd;
 use crate::measure::{Judged, Verdict};
+use crate::net::secrets::Redactor;
 use crate::report::{self, Facts, Report};
 use std::io::IsTerminal;
 
@@ -44,7 +45,7 @@ pub(super) fn finish(
     }
     let ending = ending(&judged, outcome);
     let mut report = report(prepared, &watching, &judged, &recoveries, outcome, ending);
-    let ending = match write(prepared, &report) {
+    let ending = match write_forms(&prepared.folder, &prepared.redactor, &report) {
         Ok(()) => ending,
         Err(failed) => {
             // What is printed is then all that there is, and says so.
@@ -109,12 +110,13 @@ fn report(
     ending: Ending,
 ) -> Report {
     let mut notes = watching.notes.clone();
-    notes.extend(watching.trail_problem().map(str::to_owned));
+    notes.extend(watching.file_problems().map(str::to_owned));
     let facts = Facts {
         run_id: prepared.folder.id().to_owned(),
         started: folder::utc_text(prepared.started),
         replay: prepared.replay.clone(),
         folder: prepared.folder.path().display().to_string(),
+        unfinished: false,
         stopped: stopped_text(&outcome.load),
         exit_code: ending.code(),
         exit_text: ending.meaning().to_owned(),
@@ -141,7 +143,12 @@ fn stopped_text(load: &LoadEnded) -> Option<String> {
     }
 }
 
-fn write(prepared: &Prepared, report: &Report) -> Result<(), WriteFailed> {
+/// Writes a report in every form, and gives the first failure.
+pub(super) fn write_forms(
+    folder: &Folder,
+    redactor: &Redactor,
+    report: &Report,
+) -> Result<(), WriteFailed> {
     let forms = [
         ("result.json", report::json(report)),
         ("report.md", report::markdown(report)),
@@ -149,7 +156,7 @@ fn write(prepared: &Prepared, report: &Report) -> Result<(), WriteFailed> {
     ];
     let mut first_failure = Ok(());
     for (name, text) in forms {
-        let written = prepared.folder.write(name, &text, &prepared.redactor);
+        let written = folder.write(name, &text, redactor);
         if first_failure.is_ok() {
             first_failure = written;
         }

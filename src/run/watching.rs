@@ -3,18 +3,21 @@
 //! Owns the collector. Decides when to look; what is seen is measured and judged elsewhere.
 
 use super::drive::LoadEnded;
+use super::interim::Interim;
 use super::interrupt::Interrupt;
 use super::prepare::Prepared;
 use super::readmit::Pauses;
 use super::trail::Trail;
 use super::{Stopped, usage};
+use crate::chaos::bulletin::Bulletin;
 use crate::event::{Event, Offset, Sink};
 use crate::measure::judge::Judge;
 use crate::measure::pool::{PoolSeries, Sample};
-use crate::measure::recovery::{self, Ending, Recovery};
+use crate::measure::recovery::{self, Ending, Recovery, RecoveryOutcome};
 use crate::measure::{Collector, Judged, Shard};
 use crate::net::clock::Clock;
 use crate::plan::Plan;
+use crate::plan::fault::Edge;
 use crate::probe::{self, ProbeHandle};
 use crate::watch::terminal::LiveLine;
 use std::io::{self, IsTerminal, Stderr};
@@ -42,11 +45,13 @@ pub(super) struct Watching {
     /// Parallel to `Probes::sources`.
     pub pools: Vec<PoolSeries>,
     trail: Trail,
+    interim: Interim,
     line: LiveLine<Stderr>,
     looks: Interval,
     zero: Option<Offset>,
     steady_asked: bool,
     pauses: Pauses,
+    bulletin: Bulletin,
     /// What keeps the run from passing and nobody else can know.
     pub doubts: Vec<String>,
     pub notes: Vec<String>,
@@ -84,11 +89,13 @@ impl Watching {
             probe: Some(probe),
             pools,
             trail,
+            interim: Interim::new(prepared, workers),
             line: LiveLine::new(std::io::stderr(), std::io::stderr().is_terminal()),
             looks,
             zero: None,
             steady_asked: false,
             pauses: Pauses::default(),
+            bulletin: Bulletin::new(plan.triggers.len() + plan.faults.len()),
             doubts: Vec::new(),
             notes: Vec::new(),
             cpu_at_start_us: usage::cpu_us(),
@@ -99,6 +106,16 @@ impl Watching {
     /// One sink for each worker.
     pub fn sinks(&self) -> Vec<Sink> {
         self.sinks.clone()
+    }
+
+    /// The sink of whoever brings triggers and faults about: what waits for one of them hears of it.
+    pub fn mark_sink(&self) -> Sink {
+        self.bulletin.tap(&self.sinks[0])
+    }
+
+    /// Where it is told how far triggers and faults are.
+    pub fn bulletin(&self) -> Bulletin {
+        self.bulletin.clone()
     }
 
     /// Why hubs are not let back now.
@@ -173,7 +190,11 @@ impl Watching {
     /// Whether the recovery from every trigger and fault is decided.
     pub fn recovery_decided(&self) -> bool {
         let triggers = self.plan.triggers.iter().map(|trigger| trigger.at);
-        let faults = self.plan.faults.iter().map(|fault| fault.at);
+        // What waits for something is known to come, or not to come, when the load ends.
+        let faults = self.plan.faults.iter().map(|fault| match fault.after {
+            Some(_) => self.plan.duration,
+            None => fault.at,
+        });
         let (Some(last), Some(zero)) = (triggers.chain(faults).max(), self.zero) else {
             return true;
         };
@@ -213,18 +234,57 @@ impl Watching {
         (passed_us > 0).then(|| used_us as f64 / passed_us as f64)
     }
 
-    /// What went wrong with the growing files, if anything did.
-    pub fn trail_problem(&self) -> Option<&str> {
-        self.trail.problem()
+    /// What went wrong with the files that are written while the run goes on, if anything did.
+    pub fn file_problems(&self) -> impl Iterator<Item = &str> {
+        self.trail
+            .problem()
+            .into_iter()
+            .chain(self.interim.problem())
     }
 
     fn look(&mut self) {
         self.take_samples();
         if !self.collector.advance(self.clock.now()).is_empty() {
             self.trail.add(&mut self.collector);
+            self.tell_recoveries();
+            self.write_interim();
         }
         let live = self.collector.live(&self.pools);
         self.show(|line| line.show(&live));
+    }
+
+    fn write_interim(&mut self) {
+        if self.interim.is_due(&self.collector) {
+            let recoveries = self.recoveries(Ending::Running);
+            self.interim
+                .write(&self.collector, &self.pools, &recoveries);
+        }
+    }
+
+    /// Faults that wait for a recovery hear of it by the analysis that the report is made from.
+    fn tell_recoveries(&self) {
+        let waits_for = |mark| {
+            let mut waiting = self.plan.faults.iter().filter_map(|fault| fault.after);
+            waiting.any(|after| after.edge == Edge::Recovery && after.mark == mark)
+        };
+        let marks = &self.collector.marks().rows;
+        if !marks
+            .iter()
+            .any(|row| row.end.is_some() && waits_for(row.id))
+        {
+            return;
+        }
+        for recovery in self.recoveries(Ending::Running) {
+            let told = match (&recovery.outcome, recovery.end) {
+                (RecoveryOutcome::Recovered { at, .. }, _) => Ok(*at),
+                (RecoveryOutcome::NotNeeded, Some(end)) => Ok(end),
+                (RecoveryOutcome::Censored { why, .. }, _) => Err(why.clone()),
+                _ => continue,
+            };
+            if waits_for(recovery.mark) {
+                self.bulletin.tell_recovery(recovery.mark, told);
+            }
+        }
     }
 
     /// A live line that can't be written has nobody to read it; the run goes on.

@@ -8,6 +8,7 @@ use crate::plan::outlook::{self, MarkRoom};
 use crate::plan::quantity::{count, duration, rate};
 use crate::plan::routing::unknown_shard;
 use crate::plan::{OperationKind, Plan, SHORTEST_BASELINE};
+use std::time::Duration;
 
 /// The files of a run, for pointing into them.
 pub(super) struct Files<'a, 'b> {
@@ -206,13 +207,40 @@ fn baseline(plan: &Plan, profile: &At<'_>) {
     }
 }
 
+fn remedy(room: &MarkRoom, plan: &Plan, earliest: Duration) -> String {
+    let waits = plan.faults.iter().find(|fault| fault.name == room.name);
+    if let Some(after) = waits.and_then(|fault| fault.after) {
+        let waited_for = plan.mark_name(after.mark);
+        return format!(
+            "write `at: {} after {waited_for} recovers`, or make `baseline` shorter",
+            duration(plan.baseline)
+        );
+    }
+    let later = format!(
+        "write `at: {}` or later, or make `baseline` shorter",
+        duration(earliest)
+    );
+    let rooms = outlook::rooms(plan);
+    let before = rooms
+        .iter()
+        .rev()
+        .find(|other| other.at < room.at && other.name != room.name);
+    match before {
+        Some(before) if room.is_fault => format!(
+            "{later}; to hit while `{name}` acts or is recovered from, write `at: 10s into {name}` or `10s after {name}`",
+            name = before.name
+        ),
+        _ => later,
+    }
+}
+
 fn room_for(room: &MarkRoom, plan: &Plan, files: &Files<'_, '_>) {
     let list = if room.is_fault { "faults" } else { "timeline" };
     let found = files
         .chaos
         .iter()
-        .map(|root| root.find(&["faults", &room.name]))
-        .find(|at| at.has_key(&room.name));
+        .map(|root| root.find(&["faults", &room.entry]))
+        .find(|at| at.has_key(&room.entry));
     let entry = match found {
         Some(at) if room.is_fault => at,
         _ => files.profile.find(&[list, &room.name]),
@@ -233,10 +261,7 @@ fn room_for(room: &MarkRoom, plan: &Plan, files: &Files<'_, '_>) {
                 room.name,
                 duration(room.needs_before)
             ),
-            format!(
-                "write `at: {}` or later, or make `baseline` shorter",
-                duration(earliest)
-            ),
+            remedy(room, plan, earliest),
         );
     }
     let is_last = room.quiet_after + room.ends == plan.duration + plan.settle

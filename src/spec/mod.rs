@@ -18,6 +18,7 @@ mod journey;
 mod link_fault;
 mod load;
 mod log;
+mod moment;
 mod places;
 mod policy;
 mod probes;
@@ -151,13 +152,15 @@ fn build(log: &Log, sources: &Sources) -> Option<Plan> {
     let profile = profile::read(&profile_root, &sources.profile, target?, sources.seed)?;
     let mut plan = profile.plan;
     let mut experiments: Vec<Experiment<'_>> = Vec::new();
+    let mut drafts: Vec<moment::Draft<'_>> = Vec::new();
     for root in &chaos {
-        if let Some(mut experiment) = profile::experiment(root, &plan, &profile.names) {
-            plan.faults.append(&mut experiment.faults);
+        let known: Vec<&str> = drafts.iter().map(|draft| draft.name.as_str()).collect();
+        if let Some(mut experiment) = profile::experiment(root, &plan, &profile.names, &known) {
+            drafts.append(&mut experiment.faults);
             experiments.push(experiment);
         }
     }
-    plan.faults.sort_by_key(|fault| fault.at);
+    moment::settle(&mut plan, &drafts);
     let is_whole = profile.is_whole && log.is_clean();
     let pauses = readmission::pauses(&profile_root);
     let alerts = alerts::lines(&At::root(log, target_root));

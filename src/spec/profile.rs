@@ -4,13 +4,14 @@ use super::dock;
 use super::fields::Fields;
 use super::fleet::{self, Around};
 use super::identities;
+use super::moment::Draft;
 use super::reader::At;
 use super::readmission;
 use super::target::Names;
 use super::timeline::{self, Stage};
+use crate::plan::Plan;
 use crate::plan::operation;
 use crate::plan::target::Target;
-use crate::plan::{Fault, Plan};
 use std::path::Path;
 use std::time::Duration;
 
@@ -154,7 +155,7 @@ fn terms(fields: &mut Fields<'_>, file: &Path, target: Target, seed: Option<u64>
     }
 }
 
-fn each<T>(at: Option<At<'_>>, read: impl Fn(&str, &At<'_>) -> Option<T>) -> Vec<T> {
+fn each<'a, T>(at: Option<At<'a>>, read: impl Fn(&str, &At<'a>) -> Option<T>) -> Vec<T> {
     let entries = at.and_then(|at| at.named()).unwrap_or_default();
     entries
         .iter()
@@ -164,14 +165,19 @@ fn each<T>(at: Option<At<'_>>, read: impl Fn(&str, &At<'_>) -> Option<T>) -> Vec
 
 /// What one experiment file adds to a plan.
 pub(super) struct Experiment<'a> {
-    pub faults: Vec<Fault>,
+    pub faults: Vec<Draft<'a>>,
     pub steady: Vec<At<'a>>,
     pub stop_if: Vec<At<'a>>,
     pub expect: Vec<At<'a>>,
 }
 
-/// Reads an experiment that is to run with `plan`.
-pub(super) fn experiment<'a>(root: &At<'a>, plan: &Plan, names: &Names) -> Option<Experiment<'a>> {
+/// Reads an experiment that is to run with `plan` and with the faults of other experiments, which are `known`.
+pub(super) fn experiment<'a>(
+    root: &At<'a>,
+    plan: &Plan,
+    names: &Names,
+    known: &[&str],
+) -> Option<Experiment<'a>> {
     let mut fields = root.fields()?;
     if let Some(at) = fields.get("about") {
         at.text();
@@ -199,8 +205,8 @@ pub(super) fn experiment<'a>(root: &At<'a>, plan: &Plan, names: &Names) -> Optio
         .and_then(|at| at.entries())
         .unwrap_or_default()
     {
-        let is_taken = plan.triggers.iter().any(|trigger| trigger.name == name)
-            || plan.faults.iter().any(|fault| fault.name == name);
+        let is_taken =
+            plan.triggers.iter().any(|trigger| trigger.name == name) || known.contains(&name);
         if is_taken {
             at.wrong_key(
                 format!("another trigger or fault is called `{name}`"),

@@ -74,7 +74,10 @@ impl Grace {
                             What::EachTrigger => !of_faults,
                             What::EachFault => of_faults,
                             What::Name(name) => {
-                                plan.faults.iter().any(|fault| fault.name == name.text) == of_faults
+                                plan.faults.iter().any(|fault| {
+                                    fault.name == name.text
+                                        || fault.repeats.as_ref() == Some(&name.text)
+                                }) == of_faults
                             }
                         };
                         let applies = written.line.scopes.iter().all(|(scope, _)| match scope {
@@ -280,6 +283,11 @@ impl Resolver<'_> {
             What::EachTrigger => Ok(expect::What::EachTrigger),
             What::EachFault => Ok(expect::What::EachFault),
             What::Name(name) => {
+                let mut faults = self.plan.faults.iter();
+                let repeated = faults.position(|fault| fault.repeats.as_ref() == Some(&name.text));
+                if let Some(row) = repeated {
+                    return Ok(expect::What::Repeated(self.plan.fault_mark(row)));
+                }
                 let triggers = self
                     .plan
                     .triggers

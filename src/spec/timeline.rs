@@ -3,11 +3,12 @@
 use super::dock;
 use super::journey::row_of;
 use super::link_fault;
+use super::moment::{self, Draft};
 use super::reader::At;
 use super::readmission;
 use super::target::Names;
 use super::wave::{self, Crowd, crowd};
-use crate::plan::fault::{Disconnect, Fault, FaultKind, How, OperationSpec, Trigger, TriggerKind};
+use crate::plan::fault::{Disconnect, FaultKind, How, OperationSpec, Trigger, TriggerKind};
 use crate::plan::quantity;
 use crate::plan::target::Target;
 use std::time::Duration;
@@ -88,8 +89,8 @@ fn moment(at: &At<'_>, stage: &Stage<'_>) -> Option<Duration> {
         && text.contains(" after ")
     {
         at.wrong(
-            "a time after something else is not supported in this version",
-            "write a time from 0:00, such as `90s`",
+            "a trigger of a profile has a time of its own",
+            "write a time from 0:00, such as `90s`; faults of an experiment can wait for something",
         );
         return None;
     }
@@ -151,15 +152,16 @@ fn operation(at: &At<'_>, stage: &Stage<'_>) -> Option<usize> {
 }
 
 /// One entry of `faults:`.
-pub(super) fn fault(name: &str, at: &At<'_>, stage: &Stage<'_>) -> Option<Fault> {
+pub(super) fn fault<'a>(name: &str, at: &At<'a>, stage: &Stage<'_>) -> Option<Draft<'a>> {
     let mut fields = at.fields()?;
     let forms: Vec<&'static str> = ["kill", "operate"]
         .into_iter()
         .chain(link_fault::FORMS)
         .collect();
     let form = fields.one_of(&forms);
-    let moment = fields.need("at").and_then(|at| moment(&at, stage));
+    let when = fields.need("at").and_then(|at| moment::when(&at));
     let lasts = fields.get("for").map(|at| at.time());
+    let repeat_at = fields.get("repeat");
     fields.finish(&LATER_FAULTS);
     let (kind, form) = form?;
     let kind = match kind {
@@ -183,10 +185,16 @@ pub(super) fn fault(name: &str, at: &At<'_>, stage: &Stage<'_>) -> Option<Fault>
         (FaultKind::Cut(cut), None) => Some(cut.within),
         (_, lasts) => lasts,
     };
-    Some(Fault {
+    let repeat = match repeat_at {
+        Some(at) => Some(moment::repeat(&at, lasts)?),
+        None => None,
+    };
+    Some(Draft {
+        at: at.clone(),
         name: name.to_owned(),
-        at: moment?,
+        when: when?,
         lasts,
+        repeat,
         kind,
     })
 }

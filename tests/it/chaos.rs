@@ -12,3 +12,4 @@ mod protocols;
 mod proxy;
 mod stage;
 mod toxiproxy;
+mod waiting;

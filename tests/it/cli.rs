@@ -37,6 +37,21 @@ fn bad_arguments_end_with_2() {
 }
 
 #[test]
+fn a_defect_that_the_lab_does_not_have_is_refused_by_check_too() {
+    let home = Home::new();
+    let profile = concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/quickstart.yaml");
+    for command in ["check", "run"] {
+        let finished = home.finish(&[command, profile, "--on", "auth-from-databse"], LIMIT);
+        finished.expect_code(2);
+        let said = &finished.stderr;
+        assert!(
+            said.contains("auth-from-databse") && said.contains("auth-from-database"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn a_missing_profile_is_told_by_its_name() {
     let finished = Home::new().finish(&["check", "no-such-profile.yaml"], LIMIT);
     finished.expect_code(2);

@@ -3,6 +3,7 @@
 mod broker;
 mod critical;
 mod ends;
+mod experiment;
 mod faults;
 mod lab;
 mod readmitting;

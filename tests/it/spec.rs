@@ -4,6 +4,7 @@ mod bad;
 mod odd;
 mod recorded;
 mod shipped;
+mod waiting;
 
 use rushhour::plan::Plan;
 use rushhour::spec::{Problems, Sources, read};

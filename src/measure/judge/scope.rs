@@ -50,6 +50,10 @@ pub(super) fn named(what: What, marks: &Marks) -> Vec<MarkId> {
     let rows = marks.rows.iter();
     match what {
         What::One(id) => vec![id],
+        What::Repeated(first) => rows
+            .filter(|row| row.first == first)
+            .map(|row| row.id)
+            .collect(),
         What::EachTrigger => rows.filter(|row| !row.is_fault).map(|row| row.id).collect(),
         What::EachFault => rows.filter(|row| row.is_fault).map(|row| row.id).collect(),
     }
@@ -68,10 +72,12 @@ pub(super) fn covers(line: &Expectation, mark: Option<MarkId>, marks: &Marks, se
 }
 
 fn scope_covers(scope: &Scope, mark: Option<MarkId>, marks: &Marks, second: u64) -> bool {
-    // A scope of one mark is about that mark; "each" is about the instance's.
+    // A scope of one mark is about that mark; "each" and a repeated fault are about the instance's.
     let row = |what: &What| match what {
         What::One(id) => marks.get(*id),
-        What::EachTrigger | What::EachFault => mark.and_then(|id| marks.get(id)),
+        What::Repeated(_) | What::EachTrigger | What::EachFault => {
+            mark.and_then(|id| marks.get(id))
+        }
     };
     match scope {
         Scope::After(what) | Scope::FromRemovalOf(what) => {
@@ -133,7 +139,7 @@ pub(super) fn quiet(mark: Option<MarkId>, marks: &Marks, baseline: Duration) -> 
     };
     let (from, to) = match row {
         Some(row) => {
-            let begin = Offset(zero.0.saturating_add(row.planned_us)).second();
+            let begin = Offset(zero.0.saturating_add(row.quiet_us)).second();
             (begin.saturating_sub(length).max(zero.second()), begin)
         }
         None => (zero.second(), zero.second() + length),

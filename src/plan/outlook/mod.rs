@@ -11,9 +11,11 @@ mod policy;
 pub use policy::policy as policy_text;
 
 mod print;
+mod rooms;
 mod tokens;
 
 pub use connects::peak_connects_per_second;
+pub use rooms::{MarkRoom, rooms};
 
 use super::Plan;
 use super::fault::{FaultKind, TriggerKind};
@@ -88,24 +90,6 @@ pub struct Phase {
     pub to_per_second: f64,
     /// Arrivals to expect.
     pub arrivals: f64,
-}
-
-/// A trigger or fault with the quiet time around it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MarkRoom {
-    pub name: String,
-    pub is_fault: bool,
-    pub at: Duration,
-    /// When it stops to act; the end of the load for a fault without `for`.
-    pub ends: Duration,
-    /// From the end of the mark before, or from 0:00.
-    pub quiet_before: Duration,
-    /// The baseline, and after another mark the time that its recovery must hold.
-    pub needs_before: Duration,
-    /// To the next mark, or to the end of load and `settle`.
-    pub quiet_after: Duration,
-    /// The time that its recovery must hold.
-    pub needs_after: Duration,
 }
 
 /// Connections at the same time to one destination.
@@ -221,59 +205,6 @@ fn ways_round(plan: &Plan) -> impl Iterator<Item = (String, Duration, Duration)>
         .iter()
         .map(move |group| (group.name.clone(), group.timeout, again(&group.retry)));
     hubs.chain(riders).chain(issuers)
-}
-
-/// Triggers and faults in the order of their time, each with the room around it.
-#[must_use]
-pub fn rooms(plan: &Plan) -> Vec<MarkRoom> {
-    let triggers = plan.triggers.iter().map(|trigger| {
-        let away = match trigger.kind {
-            TriggerKind::Disconnect(disconnect) => disconnect.away,
-            TriggerKind::Renew(_)
-            | TriggerKind::Reauthenticate(_)
-            | TriggerKind::Operate { .. }
-            | TriggerKind::Offline(_)
-            | TriggerKind::Shed(_) => Duration::ZERO,
-        };
-        (
-            trigger.name.clone(),
-            false,
-            trigger.at,
-            trigger.at + trigger.lasts + away,
-        )
-    });
-    let faults = plan.faults.iter().map(|fault| {
-        let ends = fault
-            .lasts
-            .map_or(plan.duration.max(fault.at), |lasts| fault.at + lasts);
-        (fault.name.clone(), true, fault.at, ends)
-    });
-    let mut marks: Vec<_> = triggers.chain(faults).collect();
-    marks.sort_by_key(|(_, _, at, _)| *at);
-    let mut before = Duration::ZERO;
-    let mut rooms = Vec::new();
-    for (row, (name, is_fault, at, ends)) in marks.iter().enumerate() {
-        let next = marks
-            .get(row + 1)
-            .map_or(plan.duration + plan.settle, |(_, _, at, _)| *at);
-        let held = if row > 0 {
-            plan.sustain
-        } else {
-            Duration::ZERO
-        };
-        rooms.push(MarkRoom {
-            name: name.clone(),
-            is_fault: *is_fault,
-            at: *at,
-            ends: *ends,
-            quiet_before: at.saturating_sub(before),
-            needs_before: plan.baseline + held,
-            quiet_after: next.saturating_sub(*ends),
-            needs_after: plan.sustain,
-        });
-        before = before.max(*ends);
-    }
-    rooms
 }
 
 /// Requests per second at worst, without retries: every rider of the peak sends each step, and every dock refreshes its status. What

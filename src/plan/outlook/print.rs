@@ -1,7 +1,9 @@
 //! The outlook as `rushhour check` prints it.
 
+mod marks;
+
 use super::policy::policy;
-use super::{Arriving, MarkRoom, Outlook, Phase, undo_of};
+use super::{Arriving, MarkRoom, Outlook, Phase};
 use crate::plan::HubGroup;
 use crate::plan::fault::{Disconnect, FaultKind, How, TriggerKind};
 use crate::plan::happening::readmit_text;
@@ -215,47 +217,6 @@ impl Outlook<'_> {
                 super::host_of(&towards.address),
                 count(towards.hubs),
                 count(towards.requests)
-            )?;
-        }
-        Ok(())
-    }
-
-    fn marks(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        if self.rooms.is_empty() {
-            return Ok(());
-        }
-        writeln!(out, "\nTriggers and faults")?;
-        for room in &self.rooms {
-            writeln!(
-                out,
-                "  {:>7} {:<14} {}",
-                moment(room.at),
-                room.name,
-                self.what(room)
-            )?;
-            let fault = self
-                .plan
-                .faults
-                .iter()
-                .find(|fault| room.is_fault && fault.name == room.name);
-            if let Some(fault) = fault {
-                writeln!(
-                    out,
-                    "  {:>7} {:<14} undo: {}",
-                    "",
-                    "",
-                    undo_of(self.plan, &fault.kind)
-                )?;
-            }
-            writeln!(
-                out,
-                "  {:>7} {:<14} quiet before: {} (needs {}), after: {} (needs {})",
-                "",
-                "",
-                duration(room.quiet_before),
-                duration(room.needs_before),
-                duration(room.quiet_after),
-                duration(room.needs_after)
             )?;
         }
         Ok(())

@@ -16,6 +16,8 @@ fn fault(kind: FaultKind) -> Fault {
     Fault {
         name: "broken".to_owned(),
         at: MILLIS(10),
+        after: None,
+        repeats: None,
         lasts: None,
         kind,
     }

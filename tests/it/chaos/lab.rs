@@ -93,6 +93,8 @@ async fn both_faults_bite_the_lab_and_leave_it_as_it_was() {
     let fault = |name: &str, kind| Fault {
         name: name.to_owned(),
         at: Duration::ZERO,
+        after: None,
+        repeats: None,
         lasts: Some(Duration::from_millis(500)),
         kind,
     };

@@ -1,11 +1,12 @@
 //! The life of faults within a run: what is told, what the journal holds, and that every way out undoes them.
 
 use super::stage::{Carried, LIMIT, State, echo, program, stage, state, until};
+use rushhour::chaos::bulletin::Bulletin;
 use rushhour::chaos::faults::{Faults, Setup};
 use rushhour::chaos::journal::{Entry, Journal, Line, open_all};
 use rushhour::chaos::links::Links;
 use rushhour::chaos::process::Pinned;
-use rushhour::event::{Event, MarkPhase, Offset, Sink};
+use rushhour::event::{Event, Mark, MarkPhase, Offset, Sink};
 use rushhour::net::clock::Clock;
 use rushhour::plan::fault::{
     Connections, Fault, FaultKind, LinkEffect, LinkFault, Trigger, TriggerKind, Way,
@@ -48,6 +49,8 @@ fn fault(kind: FaultKind, lasts: Option<Duration>) -> Fault {
     Fault {
         name: "broken".to_owned(),
         at: Duration::from_millis(50),
+        after: None,
+        repeats: None,
         lasts,
         kind,
     }
@@ -57,23 +60,30 @@ fn fault(kind: FaultKind, lasts: Option<Duration>) -> Fault {
 pub struct Run {
     pub faults: Faults,
     told: Arc<Mutex<Vec<MarkPhase>>>,
+    pub marks: Arc<Mutex<Vec<Mark>>>,
+    pub bulletin: Bulletin,
     journal: std::path::PathBuf,
 }
 
 pub async fn run(plan: Plan, state: &State, links: Links) -> Run {
     let told = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&told);
+    let marks = Arc::new(Mutex::new(Vec::new()));
+    let (heard, noted) = (Arc::clone(&told), Arc::clone(&marks));
     let sink: Sink = Arc::new(move |event| {
         if let Event::Mark(mark) = event {
-            heard.lock().unwrap().push(mark.phase);
+            heard.lock().unwrap().push(mark.phase.clone());
+            noted.lock().unwrap().push(mark);
         }
     });
+    let bulletin = Bulletin::new(plan.triggers.len() + plan.faults.len());
+    let sink = bulletin.tap(&sink);
     let journal = Arc::new(Journal::create(&state.directory, "run-1").unwrap());
     let path = journal.path().to_owned();
     let setup = Setup {
         plan: Arc::new(plan),
         clock: Clock::start(),
         zero: Offset::ZERO,
+        bulletin: bulletin.clone(),
         links: Arc::new(links),
         lab: None,
         journal,
@@ -82,13 +92,15 @@ pub async fn run(plan: Plan, state: &State, links: Links) -> Run {
         sink,
     };
     Run {
-        faults: Faults::start(setup, program()).unwrap(),
+        faults: Faults::start(setup).unwrap(),
         told,
+        marks,
+        bulletin,
         journal: path,
     }
 }
 
-async fn no_links(state: &State) -> Links {
+pub async fn no_links(state: &State) -> Links {
     Links::start(&Target::default(), program(), &state.directory, "run-1")
         .await
         .unwrap()
@@ -123,6 +135,7 @@ fn entries(journal: &Path) -> Vec<&'static str> {
         .map(|line| serde_json::from_str::<Line>(line).unwrap());
     lines
         .map(|line| match line.entry {
+            Entry::Claims { .. } => "claims",
             Entry::Armed { .. } => "armed",
             Entry::Injected { .. } => "injected",
             Entry::Observed { .. } => "observed",

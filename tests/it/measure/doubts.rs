@@ -136,6 +136,8 @@ fn a_fault_that_was_not_seen_can_not_pass() {
         faults: vec![Fault {
             name: "kill".to_owned(),
             at: Duration::from_secs(20),
+            after: None,
+            repeats: None,
             lasts: Some(Duration::from_secs(5)),
             kind: FaultKind::Kill { component: 0 },
         }],

@@ -1,0 +1,36 @@
+//! What the faults of a run act on, in words that are the same for every run of this machine's user that acts on it.
+
+use crate::plan::Plan;
+use crate::plan::fault::FaultKind;
+
+/// What no other run may break while this one goes on.
+#[must_use]
+pub fn of(plan: &Plan) -> Vec<String> {
+    let target = &plan.target;
+    let mut claims: Vec<String> = plan
+        .faults
+        .iter()
+        .map(|fault| match &fault.kind {
+            FaultKind::Kill { component } => {
+                format!(
+                    "the component of {}",
+                    target.components[*component].pid_file
+                )
+            }
+            FaultKind::Link(on_link) => link(plan, on_link.link),
+            FaultKind::Cut(cut) => link(plan, cut.link),
+            FaultKind::Operate { operation } => {
+                let request = &target.operations[*operation].request;
+                format!("the operation {} {}", request.method.name(), request.url)
+            }
+        })
+        .collect();
+    claims.sort();
+    claims.dedup();
+    claims
+}
+
+fn link(plan: &Plan, row: usize) -> String {
+    let link = &plan.target.links[row];
+    format!("the link from {} to {}", link.listen, link.to)
+}
