@@ -139,7 +139,7 @@ impl Subjects<'_> {
             Metric::Recovery => self.recovery(name, at, metric),
             Metric::Blind => {
                 self.check_nameless(name, metric)?;
-                Ok((Subject::Blind, &[Unit::Share]))
+                Ok((Subject::Blind, &[Unit::Share, Unit::Time]))
             }
             Metric::Drain => {
                 let (_, units) = self.recovery(name, at, metric)?;

@@ -2,7 +2,7 @@
 
 use super::scope::{self, Mode};
 use super::times::{GUARD_SECONDS, List};
-use super::value::{Part, Pick};
+use super::value::{Found, Part, Pick};
 use super::{Judge, unit_of, worse};
 use crate::measure::figures;
 use crate::plan::expect::{CommandState, Expectation, Subject, Unit};
@@ -64,10 +64,10 @@ impl Judge<'_> {
         let unit = unit_of(line, &line.subject);
         let limit = self.limit(line, &line.subject, None, unit)?;
         let measured = |from: u64, to: u64, pick| {
-            let stretches = [(
-                from.max(zero),
-                to.checked_sub(1).filter(|last| *last >= zero)?,
-            )];
+            let stretches = scope::allowed(line, self.collector.marks(), from.max(zero)..to);
+            if stretches.is_empty() {
+                return None;
+            }
             let part = Part {
                 stretches: &stretches,
                 to_the_end: false,
@@ -87,6 +87,11 @@ impl Judge<'_> {
                     unit,
                 );
             }
+            // The longest time without readings is not that of one second.
+            Mode::Whole | Mode::AtEnd if line.subject == Subject::Blind && unit == Unit::Time => {
+                let found = measured(zero, end, Pick::Highest)?;
+                return Some((line.comparison.holds(found.low, limit), text(found.low)));
+            }
             Mode::Whole | Mode::AtEnd if gauge => {
                 let found = measured(end.saturating_sub(1), end, Pick::Last)?;
                 return Some((line.comparison.holds(found.low, limit), text(found.low)));
@@ -100,29 +105,15 @@ impl Judge<'_> {
                 return self.window_holds(line, found, limit, unit);
             }
         };
-        // Without a break: every second that has data, and enough of them.
         let from = end.checked_sub(length).filter(|from| *from >= zero)?;
-        let (mut seconds, mut samples, mut last) = (0, 0, None);
-        for second in from..end {
-            let Some(found) = measured(second, second + 1, Pick::Last) else {
-                continue;
-            };
-            last = Some(found.low);
-            seconds += 1;
-            samples += found.samples;
-            if !line.comparison.holds(found.low, limit) {
-                return Some((false, text(found.low)));
-            }
-        }
-        let says_enough = gauge || is_counted(&line.subject) || samples >= FEWEST_SAMPLES;
-        let enough = seconds * 2 >= length && says_enough;
-        last.filter(|_| enough).map(|value| (true, text(value)))
+        let seconds = (from..end).map(|second| measured(second, second + 1, Pick::Last));
+        held(line, limit, seconds, length).map(|(holds, value)| (holds, text(value)))
     }
 
     fn window_holds(
         &self,
         line: &Expectation,
-        found: super::Found,
+        found: Found,
         limit: f64,
         unit: Unit,
     ) -> Option<(bool, String)> {
@@ -174,6 +165,27 @@ impl Judge<'_> {
             _ => 0,
         }
     }
+}
+
+/// Without a break: every second that has data, and enough of them. With the value that says so.
+fn held(
+    line: &Expectation,
+    limit: f64,
+    measured: impl Iterator<Item = Option<Found>>,
+    length: u64,
+) -> Option<(bool, f64)> {
+    let (mut seconds, mut samples, mut last) = (0, 0, None);
+    for found in measured.flatten() {
+        last = Some(found.low);
+        seconds += 1;
+        samples += found.samples;
+        if !line.comparison.holds(found.low, limit) {
+            return Some((false, found.low));
+        }
+    }
+    let is_one_enough = is_gauge(&line.subject) || is_counted(&line.subject);
+    let enough = seconds * 2 >= length && (is_one_enough || samples >= FEWEST_SAMPLES);
+    last.filter(|_| enough).map(|value| (true, value))
 }
 
 /// One reading says what there is to say.

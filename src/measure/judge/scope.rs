@@ -3,6 +3,7 @@
 use crate::event::{MarkId, Offset};
 use crate::measure::marks::{MarkState, Marks};
 use crate::plan::expect::{Expectation, Scope, What};
+use std::ops::Range;
 use std::time::Duration;
 
 /// At the end: for what needs more than one second to say anything.
@@ -69,6 +70,13 @@ pub(super) fn covers(line: &Expectation, mark: Option<MarkId>, marks: &Marks, se
             .scopes
             .iter()
             .all(|scope| scope_covers(scope, mark, marks, second))
+}
+
+/// Whether a line that is asked while the run goes on speaks of `second`. It goes on to speak after the load, until the run ends.
+pub(super) fn allows(line: &Expectation, marks: &Marks, second: u64) -> bool {
+    line.scopes
+        .iter()
+        .all(|scope| scope_covers(scope, None, marks, second))
 }
 
 fn scope_covers(scope: &Scope, mark: Option<MarkId>, marks: &Marks, second: u64) -> bool {
@@ -155,6 +163,11 @@ pub(super) fn seconds_of(duration: Duration) -> u64 {
 /// Seconds without a gap, both ends included.
 pub(super) type Stretch = (u64, u64);
 
+/// The stretches that a line speaks of that is asked while the run goes on, among these seconds.
+pub(super) fn allowed(line: &Expectation, marks: &Marks, seconds: Range<u64>) -> Vec<Stretch> {
+    joined(seconds.filter(|second| allows(line, marks, *second)))
+}
+
 /// The stretches that the line speaks of, for the instance of `mark`, among the seconds before `end`.
 pub(super) fn stretches(
     line: &Expectation,
@@ -163,8 +176,12 @@ pub(super) fn stretches(
     end: u64,
 ) -> Vec<Stretch> {
     let first = marks.zero.map_or(end, Offset::second);
+    joined((first..end).filter(|second| covers(line, mark, marks, *second)))
+}
+
+fn joined(seconds: impl Iterator<Item = u64>) -> Vec<Stretch> {
     let mut stretches: Vec<Stretch> = Vec::new();
-    for second in (first..end).filter(|second| covers(line, mark, marks, *second)) {
+    for second in seconds {
         match stretches.last_mut() {
             Some((_, last)) if *last + 1 == second => *last = second,
             _ => stretches.push((second, second)),

@@ -128,7 +128,13 @@ impl TimeLines {
             if quiet.is_some_and(|(from, to)| (from..to).contains(&second.index)) {
                 row.add_quiet(second);
             }
-            if row.list != List::Expect || scope::covers(line, row.mark, marks, second.index) {
+            let speaks_of_it = match row.list {
+                List::Expect => scope::covers(line, row.mark, marks, second.index),
+                List::StopIf | List::Steady | List::PauseWhile | List::Alerts => {
+                    scope::allows(line, marks, second.index)
+                }
+            };
+            if speaks_of_it {
                 row.add(second);
             }
             if row.list == List::Alerts && row.holds_now() {

@@ -14,6 +14,7 @@ use rushhour::plan::Target;
 use rushhour::plan::fault::{Connections, Way};
 use rushhour::plan::target::Method;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use tokio::net::TcpStream;
 
@@ -226,4 +227,40 @@ async fn a_run_that_never_was_is_a_wrong_argument() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+/// One journal that can't be trusted is told, and keeps nobody from healing the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_that_others_can_write_is_refused_and_the_rest_is_healed() {
+    let (state, stage) = (state(), stage().await);
+    drop(kill_component(&stage, &state, "dead").await);
+    let foreign = Journal::create(&state.directory, "alien").unwrap();
+    let path = foreign.path().to_owned();
+    drop(foreign);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+    let (code, said) = heal(&state).await;
+    assert_eq!(code, Some(5), "{said}");
+    assert!(
+        said.contains("run alien: NOT HEALED") && said.contains("mode 666"),
+        "{said}"
+    );
+    assert_eq!(stage.started(), 2, "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_directory_that_cannot_be_used_ends_with_2() {
+    let base = tempfile::tempdir().unwrap();
+    std::fs::write(base.path().join("rushhour"), "no directory").unwrap();
+    let state = base.path().to_owned();
+    let output = Command::new(PROGRAM)
+        .args(["heal", "--all"])
+        .env("XDG_STATE_HOME", &state)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains(&state.join("rushhour").display().to_string()),
+        "{said}"
+    );
 }

@@ -1,7 +1,7 @@
 //! The journal: on the disk, ours alone, readable after any death.
 
 use super::stage::{stage, state};
-use rushhour::chaos::journal::{Entry, Journal, JournalError, open_all, unhealed};
+use rushhour::chaos::journal::{Entry, Journal, JournalError, contested, open_all, unhealed};
 use rushhour::chaos::operate::UndoOperation;
 use rushhour::chaos::request::StoredRequest;
 use rushhour::chaos::undo::Undo;
@@ -172,4 +172,43 @@ async fn secrets_stay_out_of_it_and_are_read_again() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("secret `admin`"), "{error}");
+}
+
+#[test]
+fn two_live_runs_do_not_break_the_same_thing() {
+    let state = state();
+    let claims = |what: &[&str]| Entry::Claims {
+        what: what.iter().map(ToString::to_string).collect(),
+    };
+    let first = Journal::create(&state.directory, "first").unwrap();
+    first
+        .append(claims(&["the link from a to b", "the link from c to d"]))
+        .unwrap();
+    let asks = |what: &str| contested(&state.directory, "second", &[what.to_owned()]).unwrap();
+    let refused = asks("the link from c to d").unwrap();
+    assert!(
+        refused.contains("run first") && refused.contains("the link from c to d"),
+        "{refused}"
+    );
+    assert_eq!(
+        asks("the link from e to f"),
+        None,
+        "beside it, other things may be broken"
+    );
+    assert_eq!(
+        contested(
+            &state.directory,
+            "first",
+            &["the link from a to b".to_owned()]
+        )
+        .unwrap(),
+        None,
+        "nobody stands in their own way"
+    );
+    drop(first);
+    assert_eq!(
+        asks("the link from c to d"),
+        None,
+        "what it claimed ended with it"
+    );
 }

@@ -11,6 +11,7 @@ use rushhour::net::clock::Clock;
 use rushhour::plan::fault::{
     Connections, Fault, FaultKind, LinkEffect, LinkFault, Trigger, TriggerKind, Way,
 };
+use rushhour::plan::target::Method;
 use rushhour::plan::template::Template;
 use rushhour::plan::{Plan, Target};
 use std::path::Path;
@@ -77,27 +78,30 @@ pub async fn run(plan: Plan, state: &State, links: Links) -> Run {
     });
     let bulletin = Bulletin::new(plan.triggers.len() + plan.faults.len());
     let sink = bulletin.tap(&sink);
-    let journal = Arc::new(Journal::create(&state.directory, "run-1").unwrap());
-    let path = journal.path().to_owned();
+    Run {
+        faults: start(plan, state, links, (sink, bulletin.clone())),
+        told,
+        marks,
+        bulletin,
+        journal: state.directory.path().join("run-1/journal.jsonl"),
+    }
+}
+
+fn start(plan: Plan, state: &State, links: Links, (sink, bulletin): (Sink, Bulletin)) -> Faults {
+    let journal = Journal::create(&state.directory, "run-1").unwrap();
     let setup = Setup {
         plan: Arc::new(plan),
         clock: Clock::start(),
         zero: Offset::ZERO,
-        bulletin: bulletin.clone(),
+        bulletin,
         links: Arc::new(links),
         lab: None,
-        journal,
+        journal: Arc::new(journal),
         state: state.directory.clone(),
         undo_budget: Duration::from_secs(2),
         sink,
     };
-    Run {
-        faults: Faults::start(setup).unwrap(),
-        told,
-        marks,
-        bulletin,
-        journal: path,
-    }
+    Faults::start(setup).unwrap()
 }
 
 pub async fn no_links(state: &State) -> Links {
@@ -302,6 +306,61 @@ async fn an_undo_that_fails_is_told_and_stays_in_the_journal() {
     drop(run);
     let left = open_all(&state.directory).unwrap();
     assert_eq!((left[0].faults.len(), left[0].is_alive), (1, false));
+}
+
+/// Nobody waits longer for an undo than its budget, however long its answer takes.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_undo_that_hangs_is_given_up_and_named() {
+    let (state, mut stage) = (state(), stage().await);
+    // Accepts and never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/undo", silent.local_addr().unwrap());
+    stage.add_operation("hangs", "/start", None);
+    stage.target.operations[1].undo = Some(super::stage::request(Method::Post, &url));
+    let operate = fault(FaultKind::Operate { operation: 1 }, None);
+    let mut run = run(
+        plan(&stage.target, vec![operate], vec![]),
+        &state,
+        no_links(&state).await,
+    )
+    .await;
+    run.hears("the answer", |phase| {
+        matches!(phase, MarkPhase::Observed(_))
+    })
+    .await;
+    let begun = std::time::Instant::now();
+    let remaining = run.faults.undo_all().await.unwrap();
+    // Once by the fault's own life and once more at the end, 2 s each; a hanging request alone would take 15 s.
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(
+        remaining[0].why.contains("no answer within 2 s"),
+        "{remaining:?}"
+    );
+    assert!(remaining[0].why.contains(&url), "{remaining:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_whose_task_panics_is_undone_with_the_others() {
+    let (state, stage) = (state(), stage().await);
+    let kill = fault(FaultKind::Kill { component: 0 }, None);
+    let panics: Sink = Arc::new(|event| {
+        if let Event::Mark(mark) = event {
+            assert_ne!(mark.phase, MarkPhase::Begin, "as a bug would");
+        }
+    });
+    let mut faults = start(
+        plan(&stage.target, vec![kill], vec![]),
+        &state,
+        no_links(&state).await,
+        (panics, Bulletin::new(1)),
+    );
+    until("the kill", || async {
+        Pinned::of_pid_file(&stage.pid_file).is_err()
+    })
+    .await;
+    assert_eq!(faults.undo_all().await.unwrap(), []);
+    assert_eq!(stage.started(), 2);
+    assert_eq!(open_all(&state.directory).unwrap(), []);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,6 @@
 //! Lines that are asked while the run goes on.
 
-use super::stage::{ISSUE, Stage, UNLOCK, line, plan};
+use super::stage::{ISSUE, Stage, UNLOCK, drop_at, line, plan};
 use rushhour::event::{CommandStep, HubChange, Outcome};
 use rushhour::plan::Plan;
 use rushhour::plan::expect::{
@@ -144,4 +144,46 @@ fn steady_lines_must_hold_now_and_no_data_does_not_hold() {
     }
     stage.advance_to(15.0);
     assert!(stage.judge().unsteady().is_empty());
+}
+
+/// A guard that leaves triggers out is not to be set off by what they do.
+#[test]
+fn a_guard_outside_triggers_does_not_see_them() {
+    let outside = |scopes| {
+        let mut lines = vec![line(success(), Comparison::Below, 0.5, Unit::Share, scopes)];
+        lines.push(line(
+            Subject::Time {
+                operations: vec![UNLOCK],
+                of: TimeOf::Latency,
+                stat: Stat::Percentile(50.0),
+            },
+            Comparison::Above,
+            1e6,
+            Unit::Time,
+            lines[0].scopes.clone(),
+        ));
+        let stage = Stage::new(Plan {
+            stop_if: lines,
+            triggers: vec![drop_at("drop", 20)],
+            ..plan()
+        });
+        for second in 0..60 {
+            for _ in 0..10 {
+                let hit = (20..30).contains(&second);
+                let (took, outcome) = match hit {
+                    true => (1.5, Outcome::Reset),
+                    false => (0.1, Outcome::Ok),
+                };
+                stage.action(UNLOCK, f64::from(second) + 0.1, took, outcome);
+            }
+        }
+        stage.mark(0, 20.0, 30.0);
+        stage
+    };
+    let grace = Duration::from_secs(5);
+    assert!(stops_at(outside(vec![])).is_some());
+    assert_eq!(
+        stops_at(outside(vec![Scope::OutsideTriggers { grace }])),
+        None
+    );
 }

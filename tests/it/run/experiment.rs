@@ -28,7 +28,7 @@ fn faults_wait_for_a_recovery_overlap_and_come_again() {
         &home,
         &lab_target(),
         25,
-        "expect: [ hubs connected >= 50%, recovery <= 20s after again ]\n",
+        "expect: [ hubs connected >= 50% during again, recovery <= 20s after slow, recovery <= 20s after again-2 ]\n",
     );
     let chaos = "about: One after another.
 steady: [ hubs connected >= 99% for 3s ]

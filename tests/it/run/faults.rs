@@ -6,7 +6,10 @@ use crate::support::program::{Finished, Home, eventually};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Riders and commands on the lab for `seconds`, with room for one fault in the middle.
@@ -221,6 +224,41 @@ fn a_killed_shard_over_postgresql_is_seen_and_comes_back() {
     killed_shard_shows(&home.finish(&arguments, LIMIT));
 }
 
+/// An operation whose undo takes a second to answer.
+struct SlowUndo {
+    url: String,
+    asked: Arc<AtomicBool>,
+}
+
+impl SlowUndo {
+    fn start() -> SlowUndo {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let asked = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&asked);
+        // Ends with the test's process; it serves this test alone.
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let lines = BufReader::new(&stream).lines().map(Result::unwrap);
+                let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+                if head[0].contains("/undo") {
+                    told.store(true, Ordering::SeqCst);
+                    std::thread::sleep(Duration::from_secs(1));
+                }
+                stream
+                    .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                    .unwrap();
+            }
+        });
+        SlowUndo { url, asked }
+    }
+
+    fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
 #[test]
 fn ctrl_c_in_a_fault_leaves_nothing_behind() {
     let home = Home::new();
@@ -234,17 +272,39 @@ fn ctrl_c_in_a_fault_leaves_nothing_behind() {
         .write("slow.yaml", &SLOW_DATABASE.replace("for: 4s", "for: 40s"))
         .display()
         .to_string();
-    let running = home.start(&["run", &profile, "--chaos", &slow], &[]);
+    let undos = SlowUndo::start();
+    let target = fs::read_to_string(lab_target()).unwrap().replace(
+        "operations: ",
+        &format!(
+            "operations:\n  odd: {{ do: {{ post: {0}/do }}, undo: {{ post: {0}/undo }} }}\n ",
+            undos.url
+        ),
+    );
+    let target = home.write("odd.yaml", &target).display().to_string();
+    let odd = "faults: { odd: { operate: odd, at: 1s into slow } }\n";
+    let odd = home.write("odd-chaos.yaml", odd).display().to_string();
+    let running = home.start(
+        &[
+            "run", &profile, "--target", &target, "--chaos", &slow, "--chaos", &odd,
+        ],
+        &[],
+    );
     eventually("the fault's effect", Duration::from_secs(60), || {
         let events = home
             .files()
             .into_iter()
             .find(|(path, _)| path.ends_with("events.jsonl"))?;
         String::from_utf8_lossy(&events.1)
-            .contains("observed")
+            .contains("odd")
             .then_some(())
     });
     running.signal(Signal::SIGINT);
+    eventually("the undo is under way", LIMIT, || {
+        undos.is_asked().then_some(())
+    });
+    // Neither of them cuts it short.
+    running.signal(Signal::SIGINT);
+    running.signal(Signal::SIGTERM);
     running.wait(LIMIT).expect_code(130);
     let healed = home.finish(&["heal", "--all"], LIMIT);
     healed.expect_code(0);

@@ -74,7 +74,7 @@ fn faults_wait_for_triggers_and_for_each_other() {
 fn every_repetition_is_a_mark_of_its_own() {
     let plan = with(
         "  flap: { refuse: { link: gateway-to-db }, at: 2m, for: 5s, repeat: { times: 3, every: 20s } }
-  after: { operate: slow, at: 1s after flap, for: 2s, repeat: { times: 2, every: 10s } }
+  next: { operate: slow, at: 1s after flap, for: 2s, repeat: { times: 2, every: 10s } }
 ",
     )
     .unwrap_or_else(|problems| panic!("{problems}"));
@@ -87,8 +87,8 @@ fn every_repetition_is_a_mark_of_its_own() {
         ("flap-1", 120),
         ("flap-2", 140),
         ("flap-3", 160),
-        ("after-1", 166),
-        ("after-2", 176),
+        ("next-1", 166),
+        ("next-2", 176),
     ];
     assert_eq!(rows, expected);
     let waits: Vec<_> = plan.faults.iter().map(|fault| fault.after).collect();
