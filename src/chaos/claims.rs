@@ -11,12 +11,7 @@ pub fn of(plan: &Plan) -> Vec<String> {
         .faults
         .iter()
         .map(|fault| match &fault.kind {
-            FaultKind::Kill { component } => {
-                format!(
-                    "the component of {}",
-                    target.components[*component].pid_file
-                )
-            }
+            FaultKind::Act { component, .. } => target.components[*component].what(),
             FaultKind::Link(on_link) => link(plan, on_link.link),
             FaultKind::Cut(cut) => link(plan, cut.link),
             FaultKind::Operate { operation } => {

@@ -1,11 +1,11 @@
 //! The life of one fault: arm, inject, observe, wait, undo, verify, record. And of a trigger that is an operation of the target.
 
+use super::component_fault::OnComponent;
 use super::cut::Cutting;
 use super::due::Due;
 use super::faults::Setup;
 use super::heal::{record_failure, record_step};
 use super::journal::{Entry, now_ms};
-use super::kill::Kill;
 use super::link_fault::{OnLink, Wanted};
 use super::operate::{Operate, UndoOperation};
 use super::proxy::client::ProxyClient;
@@ -21,12 +21,12 @@ const RUN_GRACE: Duration = Duration::from_secs(120);
 
 /// A fault that is ready.
 enum Armed {
-    Kill(Kill),
+    OnComponent(OnComponent),
     OnLink(OnLink),
     Cut(Cutting),
     Operate {
-        operate: Operate,
-        undo: UndoOperation,
+        operate: Box<Operate>,
+        undo: Box<UndoOperation>,
     },
 }
 
@@ -35,12 +35,12 @@ impl Armed {
         let plan = &setup.plan;
         let fault = &plan.faults[row];
         match fault.kind {
-            FaultKind::Kill { component } => {
-                Kill::arm(component, &plan.target, setup.lab.clone()).map(Armed::Kill)
-            }
+            FaultKind::Act { component, act } => OnComponent::arm(setup, component, act)
+                .await
+                .map(Armed::OnComponent),
             FaultKind::Operate { operation } => Ok(Armed::Operate {
-                operate: Operate::arm(operation, &plan.target)?,
-                undo: Operate::undo(operation, &plan.target, setup.lab.clone())?,
+                operate: Box::new(Operate::arm(operation, &plan.target)?),
+                undo: Box::new(Operate::undo(operation, &plan.target, setup.lab.clone())?),
             }),
             FaultKind::Link(on_link) => {
                 let (name, proxy) = setup.carrier(on_link.link)?;
@@ -68,7 +68,7 @@ impl Armed {
 
     fn undo(&self) -> Undo {
         match self {
-            Armed::Kill(kill) => Undo::StartComponent(kill.undo()),
+            Armed::OnComponent(fault) => fault.undo(),
             Armed::OnLink(fault) => Undo::RemoveFault(fault.undo()),
             Armed::Cut(cut) => Undo::AfterCut(cut.undo()),
             Armed::Operate { undo, .. } => Undo::Operate(undo.clone()),
@@ -78,20 +78,19 @@ impl Armed {
     /// Injects it; what is seen of it at once, if its effect shows in the answer.
     async fn inject(&self) -> Result<Option<String>, String> {
         match self {
-            Armed::Kill(kill) => kill.inject().map(|()| None),
+            Armed::OnComponent(fault) => fault.inject().await.map(|()| None),
             Armed::OnLink(fault) => fault.inject().await.map(|()| None),
             Armed::Cut(cut) => cut.inject().await.map(Some),
-            Armed::Operate { operate, .. } => operate.inject().await.map(Some),
+            Armed::Operate { operate, .. } => operate.inject().await,
         }
     }
 
     async fn observe(&self) -> Result<String, String> {
         match self {
-            Armed::Kill(kill) => kill.observe().await,
+            Armed::OnComponent(fault) => fault.observe().await,
             Armed::OnLink(fault) => fault.observe().await,
-            Armed::Operate { .. } | Armed::Cut(_) => {
-                Err("its answer is all that can be observed".to_owned())
-            }
+            Armed::Operate { operate, .. } => operate.observe().await,
+            Armed::Cut(_) => Err("its answer is all that can be observed".to_owned()),
         }
     }
 }
@@ -154,7 +153,7 @@ pub(super) async fn trigger_life(
     }
     setup.tell(mark, MarkPhase::Begin);
     let asked = match Operate::arm(operation, &setup.plan.target) {
-        Ok(operate) => operate.inject().await,
+        Ok(operate) => operate.ask().await,
         Err(why) => Err(why),
     };
     match asked {

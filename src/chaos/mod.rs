@@ -11,6 +11,8 @@
 
 pub mod bulletin;
 pub mod claims;
+pub mod command;
+mod component_fault;
 pub mod cut;
 mod due;
 pub mod faults;
@@ -21,7 +23,9 @@ mod life;
 pub mod link_fault;
 pub mod links;
 pub mod operate;
+pub mod pause;
 pub mod process;
+pub mod programs;
 pub mod proxy;
 pub mod request;
 pub mod undo;

@@ -33,8 +33,32 @@ pub enum ProcessError {
     Gone { pid: i32, source: io::Error },
     #[error("process {pid} is {what}: it will not be signalled")]
     Forbidden { pid: i32, what: &'static str },
+    #[error(
+        "process {pid} runs {runs}, not {wanted}: it is another one than the target file means"
+    )]
+    AnotherProgram {
+        pid: i32,
+        runs: String,
+        wanted: String,
+    },
     #[error("process {pid} still runs {waited:?} after SIGKILL")]
     StillRuns { pid: i32, waited: Duration },
+}
+
+/// What is known of a process's signals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signals {
+    pub pending: u64,
+    pub ignored: u64,
+    pub caught: u64,
+}
+
+impl Signals {
+    /// The bit of a signal in these masks.
+    #[must_use]
+    pub fn bit(signal: Signal) -> u64 {
+        1 << (signal.as_raw() - 1)
+    }
 }
 
 /// A process held by its pidfd: a signal reaches this one or nobody.
@@ -86,6 +110,30 @@ impl Identity {
         Identity::of(i32::try_from(std::process::id()).unwrap_or(i32::MAX))
     }
 
+    /// Its state as `/proc` has it (proc(5)): `R`, `S`, `T` and so on; `None` if it has ended.
+    #[must_use]
+    pub fn state(&self) -> Option<char> {
+        let stat = Stat::of(self.pid).ok()?;
+        let is_it = stat.started_ticks == self.started_ticks && !matches!(stat.state, 'Z' | 'X');
+        is_it.then_some(stat.state)
+    }
+
+    /// The signals that are on their way to it, those that it ignores and those that it handles, a bit each from SIGHUP on (proc(5)).
+    #[must_use]
+    pub fn signals(&self) -> Option<Signals> {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
+        let mask = |key: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+            u64::from_str_radix(line.trim(), 16).ok()
+        };
+        let signals = Signals {
+            pending: mask("SigPnd:")? | mask("ShdPnd:")?,
+            ignored: mask("SigIgn:")?,
+            caught: mask("SigCgt:")?,
+        };
+        self.runs().then_some(signals)
+    }
+
     /// Whether it still runs.
     #[must_use]
     pub fn runs(&self) -> bool {
@@ -116,7 +164,34 @@ impl Pinned {
     /// # Errors
     /// If it does not run, or is one that must never be signalled: pid 1, this program, or one of its ancestors.
     pub fn of_pid_file(path: &Path) -> Result<Pinned, ProcessError> {
-        let named = of_pid_file(path)?;
+        Pinned::of(&of_pid_file(path)?)
+    }
+
+    /// The same for a process that must be of this program, if one is given.
+    ///
+    /// # Errors
+    /// As [`Pinned::of_pid_file`], and if it is of another program.
+    pub fn of_program(path: &Path, executable: Option<&str>) -> Result<Pinned, ProcessError> {
+        let pinned = Pinned::of_pid_file(path)?;
+        let Some(wanted) = executable else {
+            return Ok(pinned);
+        };
+        let file = fs::canonicalize(wanted).unwrap_or_else(|_| PathBuf::from(wanted));
+        if pinned.identity.executable == file {
+            return Ok(pinned);
+        }
+        Err(ProcessError::AnotherProgram {
+            pid: pinned.identity.pid,
+            runs: pinned.identity.executable.display().to_string(),
+            wanted: wanted.to_owned(),
+        })
+    }
+
+    /// Takes hold of exactly this process.
+    ///
+    /// # Errors
+    /// As [`Pinned::of_pid_file`], and if its number belongs to another one by now.
+    pub fn of(named: &Identity) -> Result<Pinned, ProcessError> {
         let pid = named.pid;
         forbid(pid)?;
         let gone = |source: io::Error| ProcessError::Gone { pid, source };
@@ -128,7 +203,7 @@ impl Pinned {
             pidfd_open(number, PidfdFlags::NONBLOCK).map_err(|error| gone(error.into()))?;
         // The number may have changed hands before the pidfd was open: what it holds now must be what the file named.
         let identity = Identity::of(pid)?;
-        if identity != named {
+        if identity != *named {
             return Err(gone(io::Error::other(
                 "it was replaced by another one while it was looked at",
             )));
@@ -141,7 +216,31 @@ impl Pinned {
     /// # Errors
     /// If the process has gone or is not ours to signal.
     pub fn kill(&self) -> Result<(), ProcessError> {
-        pidfd_send_signal(&self.handle, Signal::KILL).map_err(|error| ProcessError::Gone {
+        self.signal(Signal::KILL)
+    }
+
+    /// Sends SIGSTOP.
+    ///
+    /// # Errors
+    /// As [`Pinned::kill`].
+    pub fn stop(&self) -> Result<(), ProcessError> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Sends SIGCONT.
+    ///
+    /// # Errors
+    /// As [`Pinned::kill`].
+    pub fn resume(&self) -> Result<(), ProcessError> {
+        self.signal(Signal::CONT)
+    }
+
+    /// Sends a signal.
+    ///
+    /// # Errors
+    /// If the process has gone or is not ours to signal.
+    pub fn signal(&self, signal: Signal) -> Result<(), ProcessError> {
+        pidfd_send_signal(&self.handle, signal).map_err(|error| ProcessError::Gone {
             pid: self.identity.pid,
             source: error.into(),
         })

@@ -5,7 +5,9 @@ use crate::net::connect::{Source, connect};
 use crate::net::hosts::{Endpoint, HostError, Hosts};
 use crate::net::http::{CannotSend, Http, NoClient, receive};
 use crate::net::secrets::{Redactor, Secrets};
-use crate::plan::fault::{Component, OperationSpec};
+use crate::plan::component::{Body, Component};
+use crate::plan::fault::{OperationSpec, Question};
+use crate::plan::json_path::JsonPath;
 use crate::plan::target::{Answer, Method, Request, SecretSource, Target};
 use crate::plan::template::{JsonTemplate, Template, Unclosed};
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const SECRET: &str = "secret.";
 /// Bytes of a refusal's body that are shown.
 const SHOWN_BYTES: usize = 200;
 
@@ -80,7 +83,7 @@ impl StoredRequest {
         let mut named = Vec::new();
         stored
             .request()?
-            .names(&mut |name| named.extend(name.strip_prefix("secret.").map(str::to_owned)));
+            .names(&mut |name| named.extend(name.strip_prefix(SECRET).map(str::to_owned)));
         stored.secrets = target.secrets.clone();
         stored.secrets.retain(|name, _| named.contains(name));
         Ok(stored)
@@ -91,12 +94,22 @@ impl StoredRequest {
     /// # Errors
     /// If it could not be sent, was not answered, or was refused.
     pub async fn send(&self, timeout: Duration) -> Result<u16, RequestError> {
+        self.ask(timeout).await.map(|(status, _)| status)
+    }
+
+    /// Sends it once and reads the answer within `timeout`; gives status and body.
+    ///
+    /// # Errors
+    /// As [`StoredRequest::send`].
+    pub async fn ask(&self, timeout: Duration) -> Result<(u16, Vec<u8>), RequestError> {
         let request = self.request()?;
         let secrets = read(&self.secrets)?;
         let operation = OperationSpec {
             name: "undo".to_owned(),
             request: request.clone(),
             undo: None,
+            observe: None,
+            undone: None,
         };
         let target = Target {
             never: self.never.clone(),
@@ -107,14 +120,14 @@ impl StoredRequest {
         let http = Http::new(Arc::new(Hosts::of(&target)?), 0, CONNECT_TIMEOUT)?;
         let mut value = |name: &str, out: &mut String| {
             let secret = name
-                .strip_prefix("secret.")
+                .strip_prefix(SECRET)
                 .and_then(|name| secrets.value(name));
             out.push_str(secret.unwrap_or_default());
             secret.is_some()
         };
         let answer = receive(http.prepare(&request, &mut value, timeout)?.send().await).await;
         match answer.result {
-            Ok(status) if request.answer.is_ok(status) => Ok(status),
+            Ok(status) if request.answer.is_ok(status) => Ok((status, answer.body)),
             Ok(status) => {
                 let body =
                     String::from_utf8_lossy(&answer.body[..answer.body.len().min(SHOWN_BYTES)]);
@@ -174,6 +187,69 @@ impl std::fmt::Display for StoredRequest {
     }
 }
 
+/// A request whose answer says whether something holds, as it lies in the journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredQuestion {
+    pub request: StoredRequest,
+    /// Paths as written, each with the texts of which one is wanted.
+    pub is: Vec<(String, Vec<String>)>,
+}
+
+impl StoredQuestion {
+    /// The question for the journal.
+    ///
+    /// # Errors
+    /// As [`StoredRequest::of`].
+    pub fn of(question: &Question, target: &Target) -> Result<StoredQuestion, RequestError> {
+        let is = question.is.iter();
+        Ok(StoredQuestion {
+            request: StoredRequest::of(&question.request, target)?,
+            is: is
+                .map(|(path, texts)| (path.to_string(), texts.clone()))
+                .collect(),
+        })
+    }
+
+    /// Asks; whether it holds, and what was answered.
+    ///
+    /// # Errors
+    /// As [`StoredRequest::send`].
+    pub async fn holds(&self, timeout: Duration) -> Result<(bool, String), RequestError> {
+        let (status, body) = self.request.ask(timeout).await?;
+        let read = |(path, texts): &(String, Vec<String>)| {
+            let path = JsonPath::parse(path).ok()?;
+            Some((path, texts.clone()))
+        };
+        let question = Question {
+            request: self.request.request()?,
+            is: self.is.iter().filter_map(read).collect(),
+        };
+        let said = String::from_utf8_lossy(&body[..body.len().min(SHOWN_BYTES)]);
+        let said = read_secrets(&self.request.secrets, &said)?;
+        let answer = format!("{} answered {status} {said}", self.request);
+        Ok((question.holds(&body), answer))
+    }
+}
+
+fn read_secrets(
+    secrets: &BTreeMap<String, SecretSource>,
+    text: &str,
+) -> Result<String, RequestError> {
+    Ok(read(secrets)?.redactor().redact(text.trim()).into_owned())
+}
+
+/// The names of the secrets in texts with placeholders.
+pub(super) fn secrets_named<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut named = Vec::new();
+    for template in texts.filter_map(|text| Template::parse(text).ok()) {
+        let secrets = template
+            .names()
+            .filter_map(|name| name.strip_prefix(SECRET));
+        named.extend(secrets.map(str::to_owned));
+    }
+    named
+}
+
 /// Whether something accepts connections at `port` (`host:port`).
 ///
 /// # Errors
@@ -181,9 +257,9 @@ impl std::fmt::Display for StoredRequest {
 pub async fn accepts(port: &str, never: &[String]) -> Result<bool, HostError> {
     let component = Component {
         name: port.to_owned(),
-        pid_file: Template::default(),
-        undo: 0,
-        port: Some(Template::literal(port)),
+        body: Body::Address(Template::literal(port)),
+        port: None,
+        irreversible: false,
     };
     let target = Target {
         never: never.to_vec(),
@@ -204,7 +280,7 @@ pub async fn accepts(port: &str, never: &[String]) -> Result<bool, HostError> {
     Ok(false)
 }
 
-fn read(sources: &BTreeMap<String, SecretSource>) -> Result<Secrets, RequestError> {
+pub(super) fn read(sources: &BTreeMap<String, SecretSource>) -> Result<Secrets, RequestError> {
     Secrets::read(sources).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         RequestError::Secrets(lines.join("; "))

@@ -6,6 +6,8 @@ use super::cut::AfterCut;
 use super::kill::StartComponent;
 use super::link_fault::RemoveFault;
 use super::operate::UndoOperation;
+use super::pause::Resume;
+use super::programs::RunProgram;
 use crate::net::state::StateDirectory;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -25,7 +27,9 @@ pub enum Undo {
     RemoveFault(RemoveFault),
     AfterCut(AfterCut),
     StartComponent(StartComponent),
-    Operate(UndoOperation),
+    Operate(Box<UndoOperation>),
+    Resume(Resume),
+    RunProgram(Box<RunProgram>),
 }
 
 /// Whether anything of a fault is left.
@@ -52,11 +56,19 @@ impl fmt::Display for Undo {
             Undo::AfterCut(undo) => undo.fmt(formatter),
             Undo::StartComponent(undo) => undo.fmt(formatter),
             Undo::Operate(undo) => undo.fmt(formatter),
+            Undo::Resume(undo) => undo.fmt(formatter),
+            Undo::RunProgram(undo) => undo.fmt(formatter),
         }
     }
 }
 
 impl Undo {
+    /// Whether it is done in a moment, on this machine: then it need not wait for those of others, which may hang.
+    #[must_use]
+    pub fn is_quick(&self) -> bool {
+        matches!(self, Undo::Resume(_))
+    }
+
     /// Undoes, as often as it takes within `budget`, and says how it was seen to have worked. Does nothing if nothing of the fault is
     /// left. `record` hears of each step.
     ///
@@ -107,6 +119,8 @@ impl Undo {
             Undo::AfterCut(undo) => undo.to_string(),
             Undo::StartComponent(undo) => undo.perform().await?,
             Undo::Operate(undo) => undo.perform().await?,
+            Undo::Resume(undo) => undo.perform()?,
+            Undo::RunProgram(undo) => undo.perform().await?,
         };
         *performed = true;
         record(Step::Undone(how));
@@ -124,8 +138,10 @@ impl Undo {
         match self {
             Undo::RemoveFault(undo) => undo.standing(state).await,
             Undo::AfterCut(undo) => Ok(undo.standing()),
-            Undo::StartComponent(undo) => undo.standing().await,
-            Undo::Operate(undo) => Ok(undo.standing(performed)),
+            Undo::StartComponent(undo) => undo.standing(performed).await,
+            Undo::Operate(undo) => undo.standing(performed).await,
+            Undo::Resume(undo) => Ok(undo.standing()),
+            Undo::RunProgram(undo) => undo.standing(performed).await,
         }
     }
 }

@@ -89,6 +89,7 @@ impl Endpoint {
         let implied = match url.scheme() {
             "mqtt" => Some(1883),
             "mqtts" => Some(8883),
+            "postgres" | "postgresql" => Some(5432),
             _ => url.port_or_known_default(),
         };
         let port = url

@@ -46,9 +46,8 @@ impl Target {
             request(place, send);
         }
         for operation in &self.operations {
-            request(format!("operations.{}", operation.name), &operation.request);
-            if let Some(undo) = &operation.undo {
-                request(format!("operations.{}.undo", operation.name), undo);
+            for (key, asked) in operation.requests() {
+                request(format!("operations.{}.{key}", operation.name), asked);
             }
         }
         for source in &self.probes.sources {
@@ -61,9 +60,10 @@ impl Target {
             );
         }
         for component in &self.components {
-            let place = format!("components.{}.port", component.name);
-            let port = component.port.iter();
-            all.extend(port.map(|address| (place.clone(), address.to_string())));
+            all.extend(component.addresses().map(|(key, address)| {
+                let place = format!("components.{}.{key}", component.name);
+                (place, address.to_string())
+            }));
         }
         for link in &self.links {
             all.push((

@@ -1,6 +1,8 @@
 //! What happens during the run: triggers that the agents or the target do, faults that the tool breaks.
 
+pub use super::component::{Act, Body, Component};
 use super::dock::SomeDocks;
+use super::json_path::JsonPath;
 pub use super::link_fault::{Connections, Cut, CutBy, Link, LinkEffect, LinkFault, Packets, Way};
 pub use super::moment::{After, Edge};
 use super::readmission::Readmission;
@@ -141,8 +143,8 @@ pub struct Fault {
 /// The kinds of fault.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FaultKind {
-    /// SIGKILL to the process of a component; row in `Target::components`.
-    Kill { component: usize },
+    /// Something done to a component; row in `Target::components`.
+    Act { component: usize, act: Act },
     /// Something on a link.
     Link(LinkFault),
     /// The end of connections of a link, at once.
@@ -157,40 +159,66 @@ pub struct OperationSpec {
     pub name: String,
     pub request: Request,
     pub undo: Option<Request>,
+    /// Holds once the effect shows; without it the answer is all that can be observed.
+    pub observe: Option<Question>,
+    /// Holds once nothing of it is left; without it the undo's answer has to be believed.
+    pub undone: Option<Question>,
 }
 
-/// A named process of the target that faults may act on.
+/// A request whose answer says whether something holds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Component {
-    pub name: String,
-    /// The file that holds its process id.
-    pub pid_file: Template,
-    /// Row in `Target::operations`: starts it again.
-    pub undo: usize,
-    /// Where it listens, `host:port`, if the file says so: the port's state proves a kill.
-    pub port: Option<Template>,
+pub struct Question {
+    pub request: Request,
+    /// All of these must hold: the value at the path is one of the texts. Without any, a status that is a success is enough.
+    pub is: Vec<(JsonPath, Vec<String>)>,
+}
+
+impl Question {
+    /// Whether an answer's body says that it holds; what is no JSON says nothing.
+    #[must_use]
+    pub fn holds(&self, body: &[u8]) -> bool {
+        if self.is.is_empty() {
+            return true;
+        }
+        let document: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+        document.is_some_and(|document| {
+            self.is.iter().all(|(path, texts)| {
+                path.text(&document)
+                    .is_some_and(|value| texts.contains(&value))
+            })
+        })
+    }
 }
 
 impl OperationSpec {
+    /// Every request of it, with the key under which it stands.
+    pub fn requests(&self) -> impl Iterator<Item = (&'static str, &Request)> {
+        let questions = [("observe", &self.observe), ("undone", &self.undone)];
+        let questions = questions
+            .into_iter()
+            .filter_map(|(key, question)| Some((key, &question.as_ref()?.request)));
+        let undo = self.undo.iter().map(|undo| ("undo", undo));
+        std::iter::once(("do", &self.request))
+            .chain(undo)
+            .chain(questions)
+    }
+
+    fn requests_mut(&mut self) -> impl Iterator<Item = &mut Request> {
+        let questions = [&mut self.observe, &mut self.undone];
+        let questions = questions.into_iter().flatten();
+        std::iter::once(&mut self.request)
+            .chain(&mut self.undo)
+            .chain(questions.map(|question| &mut question.request))
+    }
+
     pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
-        self.request.each_template(each);
-        self.undo
-            .iter_mut()
-            .for_each(|undo| undo.each_template(each));
+        self.requests_mut()
+            .for_each(|request| request.each_template(each));
     }
 
     pub(super) fn each_json(&mut self, each: &mut dyn FnMut(&mut JsonTemplate)) {
-        self.request.json.iter_mut().for_each(&mut *each);
-        self.undo
-            .iter_mut()
-            .filter_map(|undo| undo.json.as_mut())
+        self.requests_mut()
+            .filter_map(|request| request.json.as_mut())
             .for_each(each);
-    }
-}
-
-impl Component {
-    pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
-        each(&mut self.pid_file);
-        self.port.iter_mut().for_each(each);
     }
 }

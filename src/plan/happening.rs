@@ -87,13 +87,9 @@ impl Plan {
 
     fn fault_text(&self, kind: &FaultKind) -> String {
         match kind {
-            FaultKind::Kill { component } => {
-                let component = self
-                    .target
-                    .components
-                    .get(*component)
-                    .map_or("?", |row| &row.name);
-                format!("kill {component}")
+            FaultKind::Act { component, act } => {
+                let component = self.target.components.get(*component);
+                act.text(component.map_or("?", |row| &row.name))
             }
             FaultKind::Link(fault) => fault.text(self.link_name(fault.link)),
             FaultKind::Cut(cut) => cut.text(self.link_name(cut.link)),

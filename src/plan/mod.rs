@@ -7,6 +7,7 @@
 mod address;
 pub mod boundary;
 mod budgets;
+pub mod component;
 pub mod dock;
 mod environment;
 pub mod expect;

@@ -1,8 +1,9 @@
 //! The system under test, as its target file describes it.
 
+use super::component::{Component, Kubernetes};
 use super::dock::DockDevice;
 pub use super::environment::Environment;
-use super::fault::{Component, Link, OperationSpec};
+use super::fault::{Link, OperationSpec};
 use super::identity::IdentitySet;
 use super::json_path::JsonPath;
 use super::places::Places;
@@ -47,6 +48,10 @@ pub struct Target {
     pub probes: Probes,
     pub operations: Vec<OperationSpec>,
     pub components: Vec<Component>,
+    /// Where faults may act on a cluster, if they may at all.
+    pub kubernetes: Option<Kubernetes>,
+    /// The file of a program that faults use, by its usual name (`kubectl`), in place of the one found in `PATH`.
+    pub cli: BTreeMap<String, PathBuf>,
     pub links: Vec<Link>,
     /// Its own alert rules, rehearsed on what is measured.
     pub alerts: Vec<super::expect::Alert>,

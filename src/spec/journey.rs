@@ -6,7 +6,6 @@ use super::fields::Fields;
 use super::reader::At;
 use super::target::Names;
 use super::words::{self, Placeholders};
-use crate::plan::fault::OperationSpec;
 use crate::plan::target::{Answer, CommandSend, CommandSpec, Method, Request};
 use crate::plan::template::{JsonTemplate, Template};
 use std::collections::BTreeMap;
@@ -106,30 +105,6 @@ pub(super) fn row_of(at: &At<'_>, names: &[String], what: &str, list: &str) -> O
     };
     at.wrong(format!("no {what} is called `{name}`"), help);
     None
-}
-
-/// One entry of `operations:`.
-pub(super) fn operation(
-    name: &str,
-    at: &At<'_>,
-    context: &RequestContext<'_>,
-) -> Option<OperationSpec> {
-    let known = context.names.placeholders(&[]);
-    let read = |at: At<'_>| {
-        let mut fields = at.fields()?;
-        let request = request(&mut fields, context, &known, Use::Operation);
-        fields.finish(&LATER);
-        request
-    };
-    let mut fields = at.fields()?;
-    let request = fields.need("do").and_then(read);
-    let undo = fields.get("undo").and_then(read);
-    fields.finish(&["undone"]);
-    Some(OperationSpec {
-        name: name.to_owned(),
-        request: request?,
-        undo,
-    })
 }
 
 /// What a hub or a dock asks of the target, with `known` names of its own.

@@ -6,6 +6,7 @@
 mod address;
 mod alerts;
 mod checks;
+mod component;
 mod device;
 mod dock;
 mod expectation;
@@ -19,6 +20,7 @@ mod link_fault;
 mod load;
 mod log;
 mod moment;
+mod operation;
 mod places;
 mod policy;
 mod probes;

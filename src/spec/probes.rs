@@ -1,12 +1,12 @@
-//! What is read from the target, and what of it may be broken: probes, components, links.
+//! What is read from the target, and its links: probes and connection paths.
 
 use super::address;
+use super::component::host_port;
 use super::fields::Fields;
-use super::journey::row_of;
 use super::reader::At;
 use super::target::Names;
 use super::words;
-use crate::plan::fault::{Component, Link};
+use crate::plan::fault::Link;
 use crate::plan::signal::{PRESETS, Signal};
 use crate::plan::target::{Plays, ProbeSource, Probes, Reading, SeriesSelector, Signals};
 use crate::plan::template::Template;
@@ -228,24 +228,6 @@ fn selector(at: &At<'_>, scale: f64) -> Option<SeriesSelector> {
     }
 }
 
-/// One entry of `components:`.
-pub(super) fn component(name: &str, at: &At<'_>, names: &Names) -> Option<Component> {
-    let known = names.placeholders(&[]);
-    let mut fields = at.fields()?;
-    let pid_file = fields.need("pid_file").and_then(|at| at.template(&known));
-    let undo = fields
-        .need("undo")
-        .and_then(|at| row_of(&at, &names.operations, "operation", "operations"));
-    let port = fields.get("port").and_then(|at| host_port(&at, names));
-    fields.finish(&["pods", "container", "unit", "run"]);
-    Some(Component {
-        name: name.to_owned(),
-        pid_file: pid_file?,
-        undo: undo?,
-        port,
-    })
-}
-
 /// One entry of `links:`.
 pub(super) fn link(name: &str, at: &At<'_>, names: &Names) -> Option<Link> {
     let mut fields = at.fields()?;
@@ -257,10 +239,4 @@ pub(super) fn link(name: &str, at: &At<'_>, names: &Names) -> Option<Link> {
         listen: listen?,
         to: to?,
     })
-}
-
-fn host_port(at: &At<'_>, names: &Names) -> Option<Template> {
-    let template = at.template(&names.host_placeholders())?;
-    address::check_host_port(at, &template);
-    Some(template)
 }

@@ -254,7 +254,7 @@ fn poll(fields: &mut Fields<'_>) -> Option<Poll> {
 }
 
 /// `{ $.state: started }`, or several texts of which one is wanted.
-fn until(at: &At<'_>) -> Option<Vec<(JsonPath, Vec<String>)>> {
+pub(super) fn until(at: &At<'_>) -> Option<Vec<(JsonPath, Vec<String>)>> {
     let mut wanted = Vec::new();
     for (key, at) in at.entries()? {
         let texts: Vec<String> = match at.lone_word() {

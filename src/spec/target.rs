@@ -1,10 +1,12 @@
 //! The target file: who is tested, where, and what may be asked of it.
 
+use super::component;
 use super::device;
 use super::dock;
 use super::fields::Fields;
 use super::identities;
 use super::journey::{self, RequestContext};
+use super::operation;
 use super::places;
 use super::probes;
 use super::reader::At;
@@ -137,6 +139,13 @@ pub(super) fn read(
         .get("periodic")
         .map(|at| periodic(&at))
         .unwrap_or_default();
+    let kubernetes = fields
+        .get("kubernetes")
+        .and_then(|at| component::kubernetes(&at));
+    component::check_cluster(components.as_ref(), kubernetes.as_ref());
+    let cli = fields.get("cli");
+    let cli = cli.map(|at| component::programs_by_name(&at, file));
+    let cli = cli.unwrap_or_default();
     let requests = RequestContext {
         names: &names,
         base: None,
@@ -155,9 +164,13 @@ pub(super) fn read(
             .and_then(|at| probes::probes(&at, &names))
             .unwrap_or_default(),
         operations: each(operations, |name, at| {
-            journey::operation(name, at, &requests)
+            operation::operation(name, at, &requests)
         }),
-        components: each(components, |name, at| probes::component(name, at, &names)),
+        components: each(components, |name, at| {
+            component::component(name, at, &names, file)
+        }),
+        kubernetes,
+        cli,
         links: each(links, |name, at| probes::link(name, at, &names)),
         trust,
         identities,

@@ -1,5 +1,6 @@
 //! What happens when: the triggers of a profile, the faults of an experiment.
 
+use super::component;
 use super::dock;
 use super::journey::row_of;
 use super::link_fault;
@@ -18,7 +19,7 @@ pub(super) const HOW: [(&str, How); 3] = [
     ("close", How::Close),
     ("reset", How::Reset),
 ];
-const LATER_FAULTS: [&str; 4] = ["pause", "loss", "cpu", "memory"];
+const LATER_FAULTS: [&str; 3] = ["loss", "cpu", "memory"];
 
 /// What triggers and faults refer to.
 pub(super) struct Stage<'a> {
@@ -154,8 +155,9 @@ fn operation(at: &At<'_>, stage: &Stage<'_>) -> Option<usize> {
 /// One entry of `faults:`.
 pub(super) fn fault<'a>(name: &str, at: &At<'a>, stage: &Stage<'_>) -> Option<Draft<'a>> {
     let mut fields = at.fields()?;
-    let forms: Vec<&'static str> = ["kill", "operate"]
+    let forms: Vec<&'static str> = ["operate"]
         .into_iter()
+        .chain(component::ACTS)
         .chain(link_fault::FORMS)
         .collect();
     let form = fields.one_of(&forms);
@@ -165,8 +167,8 @@ pub(super) fn fault<'a>(name: &str, at: &At<'a>, stage: &Stage<'_>) -> Option<Dr
     fields.finish(&LATER_FAULTS);
     let (kind, form) = form?;
     let kind = match kind {
-        "kill" => kill(&form, stage.names),
         "operate" => operate(&form, stage),
+        act if component::ACTS.contains(&act) => component::fault(act, &form, stage),
         kind => link_fault::fault(kind, &form, stage.names),
     };
     let lasts = match lasts {
@@ -196,25 +198,6 @@ pub(super) fn fault<'a>(name: &str, at: &At<'a>, stage: &Stage<'_>) -> Option<Dr
         lasts,
         repeat,
         kind,
-    })
-}
-
-fn kill(at: &At<'_>, names: &Names) -> Option<FaultKind> {
-    let mut fields = at.fields()?;
-    let component = fields
-        .need("component")
-        .and_then(|at| row_of(&at, &names.components, "component", "components"));
-    if let Some(at) = fields.get("count")
-        && at.count(1..=1_000).is_some_and(|count| count > 1)
-    {
-        at.wrong(
-            "a component is one process in this version",
-            "write `count: 1`, or leave it out",
-        );
-    }
-    fields.finish(&["share"]);
-    Some(FaultKind::Kill {
-        component: component?,
     })
 }
 

@@ -379,16 +379,7 @@ fn resembles(operation: &str, periodic: &str) -> bool {
 pub fn undo_of(plan: &Plan, fault: &FaultKind) -> String {
     let target = &plan.target;
     match fault {
-        FaultKind::Kill { component } => {
-            let component = &target.components[*component];
-            let operation = &target.operations[component.undo];
-            format!(
-                "{}: {} {}",
-                operation.name,
-                operation.request.method.name(),
-                operation.request.url
-            )
-        }
+        FaultKind::Act { component, act } => act.undo_text(&target.components[*component], target),
         FaultKind::Link(fault) => fault.end_text(&target.links[fault.link].name),
         FaultKind::Cut(_) => "none needed: who lost a connection comes back by itself".to_owned(),
         FaultKind::Operate { operation } => match &target.operations[*operation].undo {

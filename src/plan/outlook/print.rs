@@ -248,9 +248,7 @@ impl Outlook<'_> {
             return String::new();
         };
         let what = match &fault.kind {
-            FaultKind::Kill { component } => {
-                format!("kill {}", plan.target.components[*component].name)
-            }
+            FaultKind::Act { component, act } => act.text(&plan.target.components[*component].name),
             FaultKind::Link(fault) => fault.text(&plan.target.links[fault.link].name),
             FaultKind::Cut(cut) => return cut.text(&plan.target.links[cut.link].name),
             FaultKind::Operate { operation } => self.operate(*operation),

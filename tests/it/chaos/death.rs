@@ -53,6 +53,8 @@ async fn victim() {
         name: "break".to_owned(),
         request: post(&format!("{}/break", given("STAGE_SWITCH"))),
         undo: Some(post(&format!("{}/mend", given("STAGE_SWITCH")))),
+        observe: None,
+        undone: None,
     });
     let lasts = given("STAGE_LASTS_MS")
         .parse()
@@ -91,7 +93,7 @@ async fn victim() {
 
 fn kind(name: &str) -> FaultKind {
     match name {
-        "kill" => FaultKind::Kill { component: 0 },
+        "kill" => super::stage::kill(),
         "operate" => FaultKind::Operate { operation: 1 },
         _ => FaultKind::Link(LinkFault {
             link: 0,

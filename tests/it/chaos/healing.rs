@@ -2,7 +2,7 @@
 
 use super::stage::{Carried, PROGRAM, Stage, State, echo, heal, round_trip, stage, state, until};
 use rushhour::chaos::journal::{Entry, Journal, open_all};
-use rushhour::chaos::kill::StartComponent;
+use rushhour::chaos::kill::{StartBy, StartComponent};
 use rushhour::chaos::link_fault::RemoveFault;
 use rushhour::chaos::process::{Pinned, of_pid_file};
 use rushhour::chaos::proxy::toxics::{Kind, Latency};
@@ -25,8 +25,12 @@ async fn kill_component(stage: &Stage, state: &State, run_id: &str) -> Journal {
         component: "shard-1".to_owned(),
         pid_file: stage.pid_file.clone(),
         port: None,
+        never: Vec::new(),
+        may_serve_on: false,
         killed: of_pid_file(&stage.pid_file).unwrap(),
-        start: StoredRequest::of(&stage.target.operations[0].request, &stage.target).unwrap(),
+        start: StartBy::Request(Box::new(
+            StoredRequest::of(&stage.target.operations[0].request, &stage.target).unwrap(),
+        )),
         lab: None,
     };
     let fault = "kill-shard".to_owned();
@@ -204,12 +208,16 @@ async fn what_ended_with_its_lab_needs_no_healing() {
         component: "shard-1".to_owned(),
         pid_file: stage.directory.path().join("removed.pid"),
         port: None,
+        never: Vec::new(),
+        may_serve_on: false,
         killed: lab.clone(),
-        start: StoredRequest::of(
-            &super::stage::request(Method::Post, "http://127.0.0.1:9/start"),
-            &Target::default(),
-        )
-        .unwrap(),
+        start: StartBy::Request(Box::new(
+            StoredRequest::of(
+                &super::stage::request(Method::Post, "http://127.0.0.1:9/start"),
+                &Target::default(),
+            )
+            .unwrap(),
+        )),
         lab: Some(lab),
     });
     let healed = undo

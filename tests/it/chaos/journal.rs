@@ -17,11 +17,12 @@ fn armed(fault: &str) -> Entry {
     let request = StoredRequest::of(&request, &Target::default()).unwrap();
     Entry::Armed {
         fault: fault.to_owned(),
-        undo: Box::new(Undo::Operate(UndoOperation {
+        undo: Box::new(Undo::Operate(Box::new(UndoOperation {
             operation: "o".to_owned(),
             request,
+            undone: None,
             lab: None,
-        })),
+        }))),
         ends_at_ms: None,
     }
 }

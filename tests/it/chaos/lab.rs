@@ -4,8 +4,9 @@ use super::life::{plan, run};
 use super::stage::{EndsWithTest, LIMIT, program, request, state, until};
 use rushhour::chaos::links::Links;
 use rushhour::plan::Target;
+use rushhour::plan::component::Component;
 use rushhour::plan::fault::{
-    Component, Connections, Fault, FaultKind, Link, LinkEffect, LinkFault, OperationSpec, Way,
+    Connections, Fault, FaultKind, Link, LinkEffect, LinkFault, OperationSpec, Way,
 };
 use rushhour::plan::target::Method;
 use rushhour::plan::template::Template;
@@ -55,11 +56,13 @@ fn target_of(lab: &Lab) -> Target {
             name: "restart-shard-1".to_owned(),
             request: request(Method::Post, &restart),
             undo: None,
+            observe: None,
+            undone: None,
         }],
         components: vec![Component {
             name: "shard-1".to_owned(),
-            pid_file: Template::literal(&format!("{}/shard-1.pid", lab.name("dir"))),
-            undo: 0,
+            body: super::stage::process(&format!("{}/shard-1.pid", lab.name("dir")), 0),
+            irreversible: false,
             port: Some(Template::literal(lab.name("shard-1"))),
         }],
         links: vec![Link {
@@ -108,10 +111,7 @@ async fn both_faults_bite_the_lab_and_leave_it_as_it_was() {
             jitter: Duration::from_millis(10),
         },
     });
-    let faults = vec![
-        fault("kill", FaultKind::Kill { component: 0 }),
-        fault("slow", slow),
-    ];
+    let faults = vec![fault("kill", super::stage::kill()), fault("slow", slow)];
     let mut run = run(plan(&target, faults, vec![]), &state, links).await;
     until("both faults have ended", || async {
         run.told().iter().filter(|told| **told == "end").count() == 2

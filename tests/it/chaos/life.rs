@@ -157,10 +157,7 @@ const WHOLE_LIFE: [&str; 5] = ["armed", "injected", "observed", "undone", "verif
 async fn a_killed_component_is_started_again_at_the_faults_end() {
     let (state, stage) = (state(), stage().await);
     let before = stage.pid();
-    let kill = fault(
-        FaultKind::Kill { component: 0 },
-        Some(Duration::from_millis(300)),
-    );
+    let kill = fault(super::stage::kill(), Some(Duration::from_millis(300)));
     let mut run = run(
         plan(&stage.target, vec![kill], vec![]),
         &state,
@@ -184,7 +181,7 @@ async fn a_killed_component_is_started_again_at_the_faults_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_runs_again_by_itself_is_not_started_twice() {
     let (state, stage) = (state(), stage().await);
-    let kill = fault(FaultKind::Kill { component: 0 }, None);
+    let kill = fault(super::stage::kill(), None);
     let mut run = run(
         plan(&stage.target, vec![kill], vec![]),
         &state,
@@ -243,7 +240,7 @@ async fn a_latency_is_seen_and_ends_with_the_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_undoes_too() {
     let (state, stage) = (state(), stage().await);
-    let kill = fault(FaultKind::Kill { component: 0 }, None);
+    let kill = fault(super::stage::kill(), None);
     let run = run(
         plan(&stage.target, vec![kill], vec![]),
         &state,
@@ -369,10 +366,7 @@ async fn an_effect_that_is_not_seen_is_told() {
     // Something else holds the port open.
     let open = echo().await;
     stage.target.components[0].port = Some(Template::literal(&open.to_string()));
-    let kill = fault(
-        FaultKind::Kill { component: 0 },
-        Some(Duration::from_millis(10)),
-    );
+    let kill = fault(super::stage::kill(), Some(Duration::from_millis(10)));
     let mut run = run(
         plan(&stage.target, vec![kill], vec![]),
         &state,

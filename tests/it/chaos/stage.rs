@@ -5,7 +5,8 @@ use rushhour::chaos::process::Identity;
 use rushhour::chaos::proxy::client::ProxyClient;
 use rushhour::net::state::StateDirectory;
 use rushhour::plan::Target;
-use rushhour::plan::fault::{Component, Link, OperationSpec};
+use rushhour::plan::component::{Act, Body, Component, Process, Start};
+use rushhour::plan::fault::{FaultKind, Link, OperationSpec};
 use rushhour::plan::target::{Answer, Method, Request};
 use rushhour::plan::template::Template;
 use std::future::Future;
@@ -199,6 +200,8 @@ impl Stage {
             name: name.to_owned(),
             request: at(path),
             undo: undo.map(at),
+            observe: None,
+            undone: None,
         };
         self.target.operations.push(operation);
     }
@@ -246,13 +249,32 @@ pub fn add_component(target: &mut Target, pid_file: &str, start: Request) {
         name: "start".to_owned(),
         request: start,
         undo: None,
+        observe: None,
+        undone: None,
     });
     target.components.push(Component {
         name: "shard-1".to_owned(),
-        pid_file: Template::literal(pid_file),
-        undo: target.operations.len() - 1,
+        body: process(pid_file, target.operations.len() - 1),
         port: None,
+        irreversible: false,
     });
+}
+
+/// A process that the operation in this row starts again.
+pub fn process(pid_file: &str, operation: usize) -> Body {
+    Body::Process(Process {
+        pid_file: Template::literal(pid_file),
+        executable: None,
+        start: Some(Start::Operation(operation)),
+    })
+}
+
+/// SIGKILL to the first component.
+pub fn kill() -> FaultKind {
+    FaultKind::Act {
+        component: 0,
+        act: Act::Kill { count: 1 },
+    }
 }
 
 fn start_component(pid_file: &Path, starts: &std::sync::Mutex<Vec<Identity>>) {

@@ -5,6 +5,7 @@ use rushhour::arrivals::{Piece, Schedule, Spread};
 use rushhour::event::{CommandStep, Event, Mark, MarkId, MarkPhase, Outcome};
 use rushhour::measure::Verdict;
 use rushhour::plan::Plan;
+use rushhour::plan::component::Act;
 use rushhour::plan::expect::{Comparison, Expectation, Share, Stat, Subject, TimeOf, Unit};
 use rushhour::plan::fault::{Fault, FaultKind};
 use std::time::Duration;
@@ -139,7 +140,10 @@ fn a_fault_that_was_not_seen_can_not_pass() {
             after: None,
             repeats: None,
             lasts: Some(Duration::from_secs(5)),
-            kind: FaultKind::Kill { component: 0 },
+            kind: FaultKind::Act {
+                component: 0,
+                act: Act::Kill { count: 1 },
+            },
         }],
         ..expecting(0.99)
     };
