@@ -5,7 +5,7 @@
 use crate::chaos::heal::{HealArguments, Healing};
 use crate::chaos::proxy::ProxyArguments;
 use crate::chaos::watchdog::WatchdogArguments;
-use crate::chaos::{heal, proxy, watchdog};
+use crate::chaos::{heal, hold, proxy, watchdog};
 use crate::lab::{self, Defect, LabArguments, PartArguments};
 use crate::run::compare::CompareArguments;
 use crate::run::ending::Ending;
@@ -60,6 +60,9 @@ enum Command {
         #[arg(value_enum)]
         kind: FileKind,
     },
+    /// Hold sessions of a database for a run.
+    #[command(hide = true)]
+    Hold,
     /// Heal after a run that is killed.
     #[command(hide = true)]
     Watchdog(WatchdogArguments),
@@ -111,6 +114,13 @@ pub fn main() -> u8 {
             let _ = std::io::stdout().write_all(schema(kind).as_bytes());
             Ending::Passed.code()
         }
+        Command::Hold => match hold::run() {
+            Ok(()) => Ending::Passed.code(),
+            Err(error) => {
+                eprintln!("rushhour hold: {error}");
+                Ending::Internal.code()
+            }
+        },
         Command::Watchdog(arguments) => healed(watchdog::run(&arguments)).code(),
     }
 }

@@ -22,6 +22,7 @@ mod trail;
 mod usage;
 mod watching;
 
+use crate::chaos::dry_run::look;
 use crate::plan::Plan;
 use crate::plan::boundary::Likeness;
 use crate::plan::target::Environment;
@@ -177,22 +178,43 @@ fn run_once(
     ended.unwrap_or_else(|stopped| tell(&stopped))
 }
 
-/// Reads what `run` would read and prints the plan; or, with `like`, the small system that is similar to a large one.
+/// Reads what `run` would read, prints the plan, and looks at what its faults would touch now; or, with `like`, prints the small system
+/// that is similar to a large one.
 #[must_use]
 pub fn check(arguments: &RunArguments, like: Option<&str>) -> Ending {
-    let text = match like {
+    let checked = match like {
         Some(like) => similar::system(like)
-            .map(|system| Likeness(system).to_string())
-            .map_err(Stopped::Refused),
+            .map_err(Stopped::Refused)
+            .and_then(|system| print(&Likeness(system).to_string())),
         None if arguments.profile.as_os_str().is_empty() => Err(Stopped::Refused(
             "error: check what? give a profile, or --like N,c,s,T,policy".to_owned(),
         )),
-        None => plan(arguments).and_then(|plan| limits::outlook(&plan)),
+        None => dry_run(arguments),
     };
-    match text.and_then(|text| print(&text)) {
+    match checked {
         Ok(()) => Ending::Passed,
         Err(stopped) => tell(&stopped),
     }
+}
+
+fn dry_run(arguments: &RunArguments) -> Result<(), Stopped> {
+    let plan = plan(arguments)?;
+    print(&limits::outlook(&plan)?)?;
+    if plan.faults.is_empty() {
+        return Ok(());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Stopped::internal)?;
+    let looks = runtime.block_on(look(&plan));
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    let (text, unresolved) = chaos_parts::looks_text(&looks);
+    print(&text)?;
+    if unresolved.is_empty() {
+        return Ok(());
+    }
+    Err(Stopped::Refused(unresolved.join("\n")))
 }
 
 /// The checked plan; production targets need a flag.

@@ -15,6 +15,7 @@ use crate::net::state::StateDirectory;
 use crate::plan::Plan;
 use crate::plan::fault::TriggerKind;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -36,6 +37,8 @@ pub struct Setup {
     /// What faults that wait for something listen to.
     pub bulletin: Bulletin,
     pub state: StateDirectory,
+    /// This program's own file, for processes that must outlive or be ended apart from the run.
+    pub program: PathBuf,
     /// How long undoing one fault is tried before it counts as failed; [`BUDGET`](super::undo::BUDGET) unless there is a reason.
     pub undo_budget: Duration,
     /// Called from the faults' thread.

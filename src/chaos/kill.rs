@@ -95,6 +95,10 @@ impl Kill {
         })
     }
 
+    pub(super) fn touches(&self) -> String {
+        self.process.identity.with_age()
+    }
+
     pub(super) fn undo(&self) -> StartComponent {
         self.undo.clone()
     }

@@ -35,9 +35,11 @@ impl Armed {
         let plan = &setup.plan;
         let fault = &plan.faults[row];
         match fault.kind {
-            FaultKind::Act { component, act } => OnComponent::arm(setup, component, act)
-                .await
-                .map(Armed::OnComponent),
+            FaultKind::Act { component, act } => {
+                OnComponent::arm(setup, component, act, &setup.fault_id(fault))
+                    .await
+                    .map(Armed::OnComponent)
+            }
             FaultKind::Operate { operation } => Ok(Armed::Operate {
                 operate: Box::new(Operate::arm(operation, &plan.target)?),
                 undo: Box::new(Operate::undo(operation, &plan.target, setup.lab.clone())?),

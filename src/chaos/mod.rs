@@ -11,22 +11,28 @@
 
 pub mod bulletin;
 pub mod claims;
+pub mod cluster;
 pub mod command;
 mod component_fault;
+pub mod container;
 pub mod cut;
+pub mod dry_run;
 mod due;
 pub mod faults;
 pub mod heal;
+pub mod hold;
 pub mod journal;
 pub mod kill;
 mod life;
 pub mod link_fault;
 pub mod links;
 pub mod operate;
+pub mod packets;
 pub mod pause;
 pub mod process;
 pub mod programs;
 pub mod proxy;
 pub mod request;
 pub mod undo;
+pub mod unit;
 pub mod watchdog;

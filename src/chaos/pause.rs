@@ -43,6 +43,10 @@ impl PauseProcess {
         })
     }
 
+    pub(super) fn touches(&self) -> String {
+        self.process.identity.with_age()
+    }
+
     pub(super) fn undo(&self) -> Resume {
         Resume {
             component: self.component.clone(),

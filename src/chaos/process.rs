@@ -1,5 +1,6 @@
 //! Which process a number means: identity by number, start time and executable, signals only through a pidfd.
 
+use crate::plan::quantity;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// `USER_HZ`, in which Linux tells times of processes (proc(5), time(7)).
+const TICKS_PER_SECOND: f64 = 100.0;
 
 /// One process, told apart from a later one with the same number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +103,22 @@ impl Identity {
             started_ticks: stat.started_ticks,
             executable,
         })
+    }
+
+    /// Itself, and for how long it has run: what tells it apart from a later one.
+    #[must_use]
+    pub fn with_age(&self) -> String {
+        let uptime = fs::read_to_string("/proc/uptime").ok();
+        let uptime_s: Option<f64> =
+            uptime.and_then(|text| text.split_whitespace().next()?.parse().ok());
+        let age = uptime_s.map(|uptime_s| {
+            let age_s = uptime_s - self.started_ticks as f64 / TICKS_PER_SECOND;
+            Duration::from_secs(age_s.max(0.0) as u64)
+        });
+        match age {
+            Some(age) => format!("{self}, started {} ago", quantity::duration(age)),
+            None => self.to_string(),
+        }
     }
 
     /// The process that this program is.

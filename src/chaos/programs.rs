@@ -49,6 +49,10 @@ impl RunPrograms {
         })
     }
 
+    pub(super) fn touches(&self) -> String {
+        format!("run {}", self.run)
+    }
+
     pub(super) fn undo(&self) -> RunProgram {
         self.undo.clone()
     }

@@ -2,7 +2,7 @@
 //! to be read again. It can be sent by a process that has nothing but the journal, and reaches no host but its own.
 
 use crate::net::connect::{Source, connect};
-use crate::net::hosts::{Endpoint, HostError, Hosts};
+use crate::net::hosts::{Endpoint, HostError, Hosts, Peer};
 use crate::net::http::{CannotSend, Http, NoClient, receive};
 use crate::net::secrets::{Redactor, Secrets};
 use crate::plan::component::{Body, Component};
@@ -13,6 +13,7 @@ use crate::plan::template::{JsonTemplate, Template, Unclosed};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -250,11 +251,11 @@ pub(super) fn secrets_named<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<Str
     named
 }
 
-/// Whether something accepts connections at `port` (`host:port`).
+/// The list with nothing but `port` (`host:port`) on it.
 ///
 /// # Errors
-/// If the host must not be contacted or has no address.
-pub async fn accepts(port: &str, never: &[String]) -> Result<bool, HostError> {
+/// If it must not be contacted.
+pub(super) fn hosts_of(port: &str, never: &[String]) -> Result<Hosts, HostError> {
     let component = Component {
         name: port.to_owned(),
         body: Body::Address(Template::literal(port)),
@@ -266,12 +267,34 @@ pub async fn accepts(port: &str, never: &[String]) -> Result<bool, HostError> {
         components: vec![component],
         ..Target::default()
     };
+    Hosts::of(&target)
+}
+
+async fn permitted(port: &str, never: &[String]) -> Result<Vec<Peer>, HostError> {
     let endpoint = Endpoint::parse(port).map_err(|why| HostError::BadAddress {
         place: "port".to_owned(),
         text: port.to_owned(),
         why,
     })?;
-    for peer in Hosts::of(&target)?.peers(&endpoint).await? {
+    hosts_of(port, never)?.peers(&endpoint).await
+}
+
+/// The addresses behind `port` (`host:port`).
+///
+/// # Errors
+/// If the host must not be contacted or has no address.
+pub(super) async fn peers(port: &str, never: &[String]) -> Result<Vec<SocketAddr>, String> {
+    let peers = permitted(port, never).await;
+    let peers = peers.map_err(|error| error.to_string())?;
+    Ok(peers.into_iter().map(Peer::address).collect())
+}
+
+/// Whether something accepts connections at `port` (`host:port`).
+///
+/// # Errors
+/// If the host must not be contacted or has no address.
+pub async fn accepts(port: &str, never: &[String]) -> Result<bool, HostError> {
+    for peer in permitted(port, never).await? {
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, connect(peer, Source::System)).await;
         if matches!(connected, Ok(Ok(_))) {
             return Ok(true);

@@ -2,12 +2,17 @@
 //!
 //! The same code serves the run that broke something and the process that heals after it: both know nothing but the data here.
 
+use super::cluster::RestoreCluster;
+use super::container::RestoreContainer;
 use super::cut::AfterCut;
+use super::hold::EndHolder;
 use super::kill::StartComponent;
 use super::link_fault::RemoveFault;
 use super::operate::UndoOperation;
+use super::packets::DeleteTable;
 use super::pause::Resume;
 use super::programs::RunProgram;
+use super::unit::RestoreUnit;
 use crate::net::state::StateDirectory;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -30,6 +35,11 @@ pub enum Undo {
     Operate(Box<UndoOperation>),
     Resume(Resume),
     RunProgram(Box<RunProgram>),
+    RestoreUnit(Box<RestoreUnit>),
+    RestoreContainer(Box<RestoreContainer>),
+    RestoreCluster(Box<RestoreCluster>),
+    DeleteTable(Box<DeleteTable>),
+    EndHolder(EndHolder),
 }
 
 /// Whether anything of a fault is left.
@@ -58,17 +68,16 @@ impl fmt::Display for Undo {
             Undo::Operate(undo) => undo.fmt(formatter),
             Undo::Resume(undo) => undo.fmt(formatter),
             Undo::RunProgram(undo) => undo.fmt(formatter),
+            Undo::RestoreUnit(undo) => undo.fmt(formatter),
+            Undo::RestoreContainer(undo) => undo.fmt(formatter),
+            Undo::RestoreCluster(undo) => undo.fmt(formatter),
+            Undo::DeleteTable(undo) => undo.fmt(formatter),
+            Undo::EndHolder(undo) => undo.fmt(formatter),
         }
     }
 }
 
 impl Undo {
-    /// Whether it is done in a moment, on this machine: then it need not wait for those of others, which may hang.
-    #[must_use]
-    pub fn is_quick(&self) -> bool {
-        matches!(self, Undo::Resume(_))
-    }
-
     /// Undoes, as often as it takes within `budget`, and says how it was seen to have worked. Does nothing if nothing of the fault is
     /// left. `record` hears of each step.
     ///
@@ -80,7 +89,13 @@ impl Undo {
         budget: Duration,
         record: &mut (dyn FnMut(Step) + Send),
     ) -> Result<String, String> {
-        let end = Instant::now() + budget;
+        // Pods need their time to get ready.
+        let patience = if matches!(self, Undo::RestoreCluster(_)) {
+            4
+        } else {
+            1
+        };
+        let end = Instant::now() + budget * patience;
         let mut performed = false;
         loop {
             let attempt = self.attempt(state, &mut performed, end, record);
@@ -121,6 +136,11 @@ impl Undo {
             Undo::Operate(undo) => undo.perform().await?,
             Undo::Resume(undo) => undo.perform()?,
             Undo::RunProgram(undo) => undo.perform().await?,
+            Undo::RestoreUnit(undo) => undo.perform().await?,
+            Undo::RestoreContainer(undo) => undo.perform().await?,
+            Undo::RestoreCluster(undo) => undo.perform().await?,
+            Undo::DeleteTable(undo) => undo.perform().await?,
+            Undo::EndHolder(undo) => undo.perform().await?,
         };
         *performed = true;
         record(Step::Undone(how));
@@ -142,6 +162,11 @@ impl Undo {
             Undo::Operate(undo) => undo.standing(performed).await,
             Undo::Resume(undo) => Ok(undo.standing()),
             Undo::RunProgram(undo) => undo.standing(performed).await,
+            Undo::RestoreUnit(undo) => undo.standing().await,
+            Undo::RestoreContainer(undo) => undo.standing().await,
+            Undo::RestoreCluster(undo) => undo.standing().await,
+            Undo::DeleteTable(undo) => undo.standing().await,
+            Undo::EndHolder(undo) => Ok(undo.standing()),
         }
     }
 }

@@ -91,7 +91,7 @@ pub struct Container {
     pub engine: Engine,
     /// `key=value`, which it must carry: what does not is left alone.
     pub label: (String, String),
-    /// The network from which it may be disconnected.
+    /// The network that it may be made to leave.
     pub network: Option<String>,
 }
 
@@ -132,7 +132,7 @@ pub enum Act {
     /// A signal to a process.
     Signal(SentSignal),
     /// The container leaves its network.
-    Disconnect,
+    Isolate,
     /// The component's program runs.
     Run,
     /// Another number of replicas.
@@ -212,7 +212,7 @@ impl Body {
             Body::Process(_) => &["kill", "signal", "pause"],
             Body::Programs(_) => &["run"],
             Body::Unit(_) => &["kill", "stop", "pause"],
-            Body::Container(_) => &["kill", "stop", "pause", "disconnect"],
+            Body::Container(_) => &["kill", "stop", "pause", "isolate"],
             Body::Pods(_) => &["kill"],
             Body::Deployment { .. } => &["scale"],
             Body::Node(_) => &["cordon"],
@@ -272,7 +272,30 @@ impl fmt::Display for Program {
 }
 
 impl Component {
-    pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
+    /// What it is, in words that are the same for every target file that means it.
+    #[must_use]
+    pub fn what(&self) -> String {
+        match &self.body {
+            Body::Process(process) => format!("the process of {}", process.pid_file),
+            Body::Programs(programs) => format!("what `{}` acts on", programs.run),
+            Body::Unit(unit) => format!("the unit {unit}"),
+            Body::Container(container) => {
+                format!(
+                    "the {} container {}",
+                    container.engine.program(),
+                    container.name
+                )
+            }
+            Body::Pods(selector) => format!("the pods of {selector}"),
+            Body::Deployment { namespace, name } => format!("the deployment {namespace}/{name}"),
+            Body::Node(node) => format!("the node {node}"),
+            Body::Address(address) => format!("the packets of {address}"),
+            Body::Database(database) => format!("the sessions of {database}"),
+        }
+    }
+
+    /// Calls `each` with every text of it that may hold placeholders.
+    pub fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
         self.body.each_template(each);
         self.port.iter_mut().for_each(each);
     }
@@ -297,7 +320,7 @@ impl Act {
             Act::Stop => "stop",
             Act::Pause => "pause",
             Act::Signal(_) => "signal",
-            Act::Disconnect => "disconnect",
+            Act::Isolate => "isolate",
             Act::Run => "run",
             Act::Scale { .. } => "scale",
             Act::Cordon => "cordon",
@@ -315,7 +338,7 @@ impl Act {
             Act::Stop => format!("stop {component}"),
             Act::Pause => format!("pause {component}"),
             Act::Signal(signal) => format!("{} to {component}", signal.name()),
-            Act::Disconnect => format!("disconnect {component} from its network"),
+            Act::Isolate => format!("take {component} out of its network"),
             Act::Run => format!("run {component}"),
             Act::Scale { to } => format!("scale {component} to {to}"),
             Act::Cordon => format!("cordon {component}"),
@@ -351,7 +374,7 @@ impl Act {
                 let (engine, name) = (container.engine.program(), &container.name);
                 match act {
                     Act::Pause => format!("{engine} unpause {name}"),
-                    Act::Disconnect => format!("{engine} network connect … {name}"),
+                    Act::Isolate => format!("{engine} network connect … {name}"),
                     _ => format!("{engine} start {name}"),
                 }
             }

@@ -4,6 +4,7 @@ use super::Stopped;
 use super::folder::Folder;
 use crate::chaos::bulletin::Bulletin;
 use crate::chaos::claims;
+use crate::chaos::dry_run::{Found, Look};
 use crate::chaos::faults::{Faults, Setup};
 use crate::chaos::heal::Remaining;
 use crate::chaos::journal::{self, Entry, Journal};
@@ -92,6 +93,7 @@ impl ChaosParts {
             lab: self.lab.clone(),
             journal: Arc::clone(&self.journal),
             state: self.state.clone(),
+            program: self.program.clone(),
             sink: Arc::clone(sink),
             bulletin,
             undo_budget: BUDGET,
@@ -143,6 +145,34 @@ fn refuse_contested(plan: &Plan, state: &StateDirectory, journal: &Journal) -> R
         Ok(Some(text)) => Err(Stopped::Refused(format!("error: {text}"))),
         Err(error) => Err(Stopped::refused(error)),
     }
+}
+
+/// What `check` says of the faults, and an error for each that could not be injected as things are.
+pub(super) fn looks_text(looks: &[Look]) -> (String, Vec<String>) {
+    let mut text = "\nWhat the faults would touch now\n".to_owned();
+    let mut unresolved = Vec::new();
+    for Look { fault, found } in looks {
+        match found {
+            Found::Now { touches, undo } => {
+                text.push_str(&format!(
+                    "  {fault:<22} {touches}\n  {:<22} undo: {undo}\n",
+                    ""
+                ));
+            }
+            Found::InTheLab => {
+                text.push_str(&format!(
+                    "  {fault:<22} part of the lab, known once it runs\n"
+                ));
+            }
+            Found::Nothing { why } => {
+                text.push_str(&format!("  {fault:<22} not found\n"));
+                unresolved.push(format!(
+                    "error: the fault `{fault}` could not be injected now: {why}"
+                ));
+            }
+        }
+    }
+    (text, unresolved)
 }
 
 /// Refuses to start over what dead runs left behind.

@@ -33,16 +33,7 @@ const BODIES: [&str; 9] = [
 ];
 /// The keys of the faults that act on components.
 pub(super) const ACTS: [&str; 10] = [
-    "kill",
-    "stop",
-    "pause",
-    "signal",
-    "disconnect",
-    "run",
-    "scale",
-    "cordon",
-    "drop",
-    "hold",
+    "kill", "stop", "pause", "signal", "isolate", "run", "scale", "cordon", "drop", "hold",
 ];
 const ENGINES: [(&str, Engine); 2] = [("docker", Engine::Docker), ("podman", Engine::Podman)];
 const PACKETS: [(&str, Dropped); 3] = [
@@ -426,7 +417,7 @@ fn act(key: &str, fields: &mut Fields<'_>) -> Option<Act> {
             let signal = fields.need("send").and_then(|at| at.word(&signals));
             signal.map(Act::Signal)
         }
-        "disconnect" => Some(Act::Disconnect),
+        "isolate" => Some(Act::Isolate),
         "run" => Some(Act::Run),
         "scale" => {
             let to = fields.need("to").and_then(|at| at.count32(0..=10_000));
@@ -481,8 +472,8 @@ fn check_fits(
         );
     }
     match (&component.body, act) {
-        (Body::Container(container), Act::Disconnect) if container.network.is_none() => refuse(
-            format!("`{name}` has no network from which it could be disconnected"),
+        (Body::Container(container), Act::Isolate) if container.network.is_none() => refuse(
+            format!("`{name}` has no network that it could leave"),
             "add `network: …` to the component in the target file".to_owned(),
         ),
         (Body::Process(_), Act::Signal(_)) if component.port.is_none() => refuse(

@@ -84,6 +84,7 @@ async fn victim() {
         lab: None,
         journal,
         state,
+        program: program().to_owned(),
         undo_budget: Duration::from_secs(30),
         sink: Arc::new(|_| {}),
     };

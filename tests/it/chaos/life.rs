@@ -98,6 +98,7 @@ fn start(plan: Plan, state: &State, links: Links, (sink, bulletin): (Sink, Bulle
         lab: None,
         journal: Arc::new(journal),
         state: state.directory.clone(),
+        program: program().to_owned(),
         undo_budget: Duration::from_secs(2),
         sink,
     };
@@ -113,6 +114,18 @@ pub async fn no_links(state: &State) -> Links {
 impl Run {
     pub async fn hears(&self, what: &str, is: impl Fn(&MarkPhase) -> bool) {
         until(what, || async { self.told.lock().unwrap().iter().any(&is) }).await;
+    }
+
+    /// What the last phase that has words says.
+    pub fn last_words(&self) -> String {
+        let told = self.told.lock().unwrap();
+        let words = told.iter().rev().find_map(|phase| match phase {
+            MarkPhase::Observed(words)
+            | MarkPhase::NotObserved(words)
+            | MarkPhase::Failed(words) => Some(words.clone()),
+            _ => None,
+        });
+        words.unwrap_or_default()
     }
 
     pub fn told(&self) -> Vec<&'static str> {

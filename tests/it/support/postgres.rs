@@ -98,7 +98,7 @@ impl Drop for Postgres {
     }
 }
 
-fn is_root() -> bool {
+pub fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").unwrap().uid() == 0
 }
@@ -113,7 +113,7 @@ fn programs() -> Option<PathBuf> {
 }
 
 /// The program as its owner's, without a process of `su` in between that would not pass signals on.
-fn by(owner: Option<&str>, program: &Path) -> Command {
+pub fn by(owner: Option<&str>, program: &Path) -> Command {
     let Some(owner) = owner else {
         return Command::new(program);
     };
