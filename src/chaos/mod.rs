@@ -23,6 +23,7 @@ pub mod heal;
 pub mod hold;
 pub mod journal;
 pub mod kill;
+pub mod kubectl;
 mod life;
 pub mod link_fault;
 pub mod links;

@@ -59,18 +59,18 @@ impl Target {
                     .map(|address| (place.clone(), address.to_string())),
             );
         }
-        for component in &self.components {
-            all.extend(component.addresses().map(|(key, address)| {
-                let place = format!("components.{}.{key}", component.name);
-                (place, address.to_string())
-            }));
-        }
         for link in &self.links {
             all.push((
                 format!("links.{}.listen", link.name),
                 link.listen.to_string(),
             ));
             all.push((format!("links.{}.to", link.name), link.to.to_string()));
+        }
+        for component in &self.components {
+            all.extend(component.addresses().map(|(key, address)| {
+                let place = format!("components.{}.{key}", component.name);
+                (place, address.to_string())
+            }));
         }
         all
     }

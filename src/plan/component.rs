@@ -304,7 +304,10 @@ impl Component {
     pub(super) fn addresses(&self) -> impl Iterator<Item = (&'static str, &Template)> {
         let body = match &self.body {
             Body::Address(address) => Some(("address", address)),
-            Body::Database(address) => Some(("database", address)),
+            // As long as all of it is a secret, nobody knows the host.
+            Body::Database(address) if address.to_string().contains("://") => {
+                Some(("database", address))
+            }
             _ => None,
         };
         self.port.iter().map(|port| ("port", port)).chain(body)

@@ -14,6 +14,7 @@ use super::steps;
 use super::token;
 use super::words::Placeholders;
 use crate::plan::Template;
+use crate::plan::component::Kubernetes;
 use crate::plan::dock::DockDevice;
 use crate::plan::identity::IdentitySet;
 use crate::plan::target::{Ceilings, Device, Environment, LabSpec, LabTls, SecretSource, Target};
@@ -139,13 +140,7 @@ pub(super) fn read(
         .get("periodic")
         .map(|at| periodic(&at))
         .unwrap_or_default();
-    let kubernetes = fields
-        .get("kubernetes")
-        .and_then(|at| component::kubernetes(&at));
-    component::check_cluster(components.as_ref(), kubernetes.as_ref());
-    let cli = fields.get("cli");
-    let cli = cli.map(|at| component::programs_by_name(&at, file));
-    let cli = cli.unwrap_or_default();
+    let (kubernetes, cli) = tools(&mut fields, components.as_ref(), file);
     let requests = RequestContext {
         names: &names,
         base: None,
@@ -211,6 +206,21 @@ fn head(fields: &mut Fields<'_>, file: &Path) -> (Target, Option<Environment>) {
         ..Target::default()
     };
     (head, environment)
+}
+
+/// Where a cluster may be touched, and with which programs.
+fn tools(
+    fields: &mut Fields<'_>,
+    components: Option<&At<'_>>,
+    file: &Path,
+) -> (Option<Kubernetes>, BTreeMap<String, PathBuf>) {
+    let kubernetes = fields
+        .get("kubernetes")
+        .and_then(|at| component::kubernetes(&at));
+    component::check_cluster(components, kubernetes.as_ref());
+    let cli = fields.get("cli");
+    let cli = cli.map(|at| component::programs_by_name(&at, file));
+    (kubernetes, cli.unwrap_or_default())
 }
 
 /// Hubs and docks, each in the order of the file.

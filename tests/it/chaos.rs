@@ -10,6 +10,7 @@ mod holding;
 mod journal;
 mod lab;
 mod life;
+mod operations;
 mod pipeline;
 mod protocols;
 mod proxy;

@@ -2,6 +2,7 @@
 
 mod broker;
 mod critical;
+mod dry_run;
 mod ends;
 mod experiment;
 mod faults;

@@ -306,10 +306,10 @@ fn share_of(group: &HubGroup, row: usize, shards: usize) -> u64 {
 #[must_use]
 pub fn host_of(address: &str) -> String {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
-    rest.split(['/', '?', '#'])
-        .next()
-        .unwrap_or(rest)
-        .to_owned()
+    let host = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    // Who logs in, and with which password, is nobody's business.
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    host.to_owned()
 }
 
 /// Every host that may be contacted, each once, with the place of the target file that names it first.

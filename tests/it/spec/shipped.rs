@@ -16,19 +16,9 @@ fn sources(profile: &str, target: Option<&str>, chaos: &[&str]) -> Sources {
 /// Every shipped profile with every target and experiment that it is meant for.
 #[test]
 fn shipped_files_are_read_without_problems() {
-    let runs = [
+    let mut runs = vec![
         sources("profiles/quickstart.yaml", None, &[]),
         sources("profiles/commuter-burst.yaml", None, &[]),
-        sources(
-            "profiles/commuter-burst.yaml",
-            None,
-            &["chaos/kill-shard.yaml"],
-        ),
-        sources(
-            "profiles/commuter-burst.yaml",
-            None,
-            &["chaos/slow-database.yaml"],
-        ),
         sources("profiles/mass-reconnect.yaml", None, &[]),
         sources(
             "profiles/mass-reconnect.yaml",
@@ -42,6 +32,42 @@ fn shipped_files_are_read_without_problems() {
         sources("profiles/certificate-renewal.yaml", None, &[]),
         sources("profiles/critical-number.yaml", None, &[]),
     ];
+    let on_the_lab = [
+        "kill-shard",
+        "rolling-shard-restart",
+        "slow-database",
+        "exhaust-pool",
+        "black-hole-shard",
+        "half-open",
+        "flapping-link",
+        "second-trigger",
+        "lose-all-connections",
+    ];
+    let on_a_cluster = [
+        "drain-emqx",
+        "drain-rabbitmq",
+        "lame-duck-nats",
+        "delete-pod",
+    ];
+    let recipes = [
+        ("commuter-burst", None, &on_the_lab[..]),
+        ("certificate-refresh", None, &["slow-authentication"]),
+        (
+            "mass-reconnect",
+            Some("profiles/targets/cluster.yaml"),
+            &on_a_cluster,
+        ),
+    ];
+    for (profile, target, names) in recipes {
+        for name in names {
+            let chaos = format!("chaos/{name}.yaml");
+            runs.push(sources(
+                &format!("profiles/{profile}.yaml"),
+                target,
+                &[&chaos],
+            ));
+        }
+    }
     for run in &runs {
         match read(run) {
             Ok(plan) => assert!(
