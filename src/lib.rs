@@ -15,7 +15,7 @@
 //! | [`agents`] | what hub, rider, issuer and dock decide |
 //! | [`net`] | the only door to the network: host list, look-ups, source addresses, TLS, identities, HTTP, secrets, limits, the clock |
 //! | [`live`] | what agents decided, done for real: MQTT, riders on Goose, issuers, docks, tokens |
-//! | [`chaos`] | faults done and undone: proxy process with Toxiproxy's API, links, cuts, kill, journal, watchdog, heal |
+//! | [`chaos`] | faults done and undone: proxy process with Toxiproxy's API, links, cuts; processes, programs, units, containers, clusters, packets, sessions; journal, watchdog, heal, dry run |
 //! | [`probe`] | reads the target: Prometheus texts; presets are data |
 //! | [`measure`] | recorder, ledger, pool, recovery, verdict |
 //! | [`report`] | one plain `Report`; a function for each form |

@@ -215,8 +215,8 @@ impl RestoreCluster {
             } => {
                 let pods = cluster.pods(selector, namespaces).await?;
                 let stays = |pod: &&Pod| {
-                    let is_it = |seen: &&SeenPod| seen.pod.uid == pod.uid && seen.ready;
-                    pods.iter().find(is_it).is_some()
+                    pods.iter()
+                        .any(|seen| seen.pod.uid == pod.uid && seen.ready)
                 };
                 let still: Vec<&str> = gone.iter().filter(stays).map(|pod| &*pod.name).collect();
                 let names: Vec<&str> = gone.iter().map(|pod| &*pod.name).collect();

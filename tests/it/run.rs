@@ -8,6 +8,7 @@ mod experiment;
 mod faults;
 mod lab;
 mod readmitting;
+mod recipes;
 mod renewal;
 mod rides;
 mod safety;

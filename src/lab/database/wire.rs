@@ -74,6 +74,17 @@ impl Engine {
     }
 }
 
+/// All sessions share one connection of SQLite, on which a transaction of one would be everybody's: each statement stands for itself, and
+/// the words for begin and end are taken without an effect.
+fn transaction(query: &str) -> Option<Response> {
+    let word = query.trim().trim_end_matches(';').to_ascii_uppercase();
+    match word.as_str() {
+        "BEGIN" => Some(Response::TransactionStart(Tag::new(&word))),
+        "COMMIT" | "ROLLBACK" => Some(Response::TransactionEnd(Tag::new(&word))),
+        _ => None,
+    }
+}
+
 /// SQLite's complaint in PostgreSQL's form.
 fn refused(error: rusqlite::Error) -> PgWireError {
     PgWireError::UserError(Box::new(ErrorInfo::new(
@@ -92,6 +103,9 @@ impl SimpleQueryHandler for Engine {
         C::Error: Debug,
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
+        if let Some(response) = transaction(query) {
+            return Ok(vec![response]);
+        }
         let answer = self.serve(|store| store.run_all(query)).await?;
         Ok(vec![response(answer, &Format::UnifiedText)?])
     }

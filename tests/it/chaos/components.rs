@@ -338,6 +338,8 @@ async fn a_lame_duck_is_replaced_by_one_that_serves() {
         address.parse().unwrap(),
         Duration::from_secs(10)
     ));
+    // Somebody to wait for: without any client it would end at once.
+    let _client = std::net::TcpStream::connect(&address).unwrap();
     let body = Body::Process(Process {
         pid_file: Template::literal(&pid_file.display().to_string()),
         executable: Some(Template::literal(&nats.display().to_string())),

@@ -12,11 +12,13 @@ use rushhour::chaos::bulletin::Bulletin;
 use rushhour::chaos::faults::{Faults, Setup};
 use rushhour::chaos::journal::{Journal, open_all};
 use rushhour::chaos::links::Links;
+use rushhour::chaos::process::Identity;
 use rushhour::chaos::proxy::client::{ProxyClient, running};
 use rushhour::chaos::watchdog::Watchdog;
 use rushhour::event::Offset;
 use rushhour::net::clock::Clock;
 use rushhour::net::state::StateDirectory;
+use rushhour::plan::component::Act;
 use rushhour::plan::fault::{
     Connections, Fault, FaultKind, LinkEffect, LinkFault, OperationSpec, Way,
 };
@@ -32,7 +34,7 @@ use tokio::task::JoinSet;
 
 /// What each line of the journal says, in the order of a fault's life.
 const STEPS: [&str; 5] = ["armed", "injected", "observed", "undone", "verified"];
-const KINDS: [&str; 3] = ["kill", "slow", "operate"];
+const KINDS: [&str; 4] = ["kill", "pause", "slow", "operate"];
 /// Victims at the same time.
 const TOGETHER: usize = 4;
 
@@ -95,6 +97,10 @@ async fn victim() {
 fn kind(name: &str) -> FaultKind {
     match name {
         "kill" => super::stage::kill(),
+        "pause" => FaultKind::Act {
+            component: 0,
+            act: Act::Pause,
+        },
         "operate" => FaultKind::Operate { operation: 1 },
         _ => FaultKind::Link(LinkFault {
             link: 0,
@@ -191,7 +197,7 @@ impl Scene {
     /// Looks at the world, not at what anybody says of it.
     async fn is_whole(&self) -> bool {
         let pid = self.stage.pid();
-        let runs = Path::new(&format!("/proc/{pid}")).exists();
+        let runs = Identity::of(pid).is_ok_and(|process| process.state() != Some('T'));
         let mut free = true;
         for proxy in self.proxies() {
             free &= proxy

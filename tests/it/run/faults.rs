@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Riders and commands on the lab for `seconds`, with room for one fault in the middle.
-fn busy_profile(home: &Home, target: &str, seconds: u32, rest: &str) -> String {
+pub fn busy_profile(home: &Home, target: &str, seconds: u32, rest: &str) -> String {
     let text = format!(
         "about: A short busy time.
 target: {target}

@@ -51,11 +51,11 @@ fn shipped_files_are_read_without_problems() {
     ];
     let recipes = [
         ("commuter-burst", None, &on_the_lab[..]),
-        ("certificate-refresh", None, &["slow-authentication"]),
+        ("certificate-refresh", None, &["slow-authentication"][..]),
         (
             "mass-reconnect",
             Some("profiles/targets/cluster.yaml"),
-            &on_a_cluster,
+            &on_a_cluster[..],
         ),
     ];
     for (profile, target, names) in recipes {
@@ -64,7 +64,7 @@ fn shipped_files_are_read_without_problems() {
             runs.push(sources(
                 &format!("profiles/{profile}.yaml"),
                 target,
-                &[&chaos],
+                &[chaos.as_str()],
             ));
         }
     }
