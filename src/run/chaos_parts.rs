@@ -17,12 +17,14 @@ use crate::net::clock::Clock;
 use crate::net::state::StateDirectory;
 use crate::plan::Plan;
 use crate::plan::fault::TriggerKind;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Ready to break things, and to undo it.
 pub(super) struct ChaosParts {
     /// `<lab.…>` are text, `<secret.…>` are still placeholders: undos are written to the journal.
     plan: Arc<Plan>,
+    program: PathBuf,
     state: StateDirectory,
     journal: Arc<Journal>,
     watchdog: Watchdog,
@@ -66,6 +68,7 @@ impl ChaosParts {
         }
         Ok(Some(ChaosParts {
             plan: Arc::new(plan),
+            program,
             state,
             journal: Arc::new(journal),
             watchdog,

@@ -51,7 +51,8 @@ pub async fn break_with(target: &Target, kind: FaultKind, state: &State) -> Run 
         lasts: None,
         kind,
     };
-    let none = Links::start(&Target::default(), program(), &state.directory, "run-1");
+    let nothing = Target::default();
+    let none = Links::start(&nothing, program(), &state.directory, "run-1");
     run(
         plan(target, vec![fault], vec![]),
         state,
