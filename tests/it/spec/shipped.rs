@@ -13,25 +13,9 @@ fn sources(profile: &str, target: Option<&str>, chaos: &[&str]) -> Sources {
     }
 }
 
-/// Every shipped profile with every target and experiment that it is meant for.
-#[test]
-fn shipped_files_are_read_without_problems() {
-    let mut runs = vec![
-        sources("profiles/quickstart.yaml", None, &[]),
-        sources("profiles/commuter-burst.yaml", None, &[]),
-        sources("profiles/mass-reconnect.yaml", None, &[]),
-        sources(
-            "profiles/mass-reconnect.yaml",
-            Some("profiles/targets/mosquitto.yaml"),
-            &[],
-        ),
-        sources("profiles/certificate-refresh.yaml", None, &[]),
-        sources("profiles/station-outage.yaml", None, &[]),
-        sources("profiles/broker-rebalance.yaml", None, &[]),
-        sources("profiles/certificate-wave.yaml", None, &[]),
-        sources("profiles/certificate-renewal.yaml", None, &[]),
-        sources("profiles/critical-number.yaml", None, &[]),
-    ];
+/// Every recipe of `chaos/`, with the profile and target that its first line names.
+fn recipes() -> Vec<Sources> {
+    let mut runs = Vec::new();
     let on_the_lab = [
         "kill-shard",
         "rolling-shard-restart",
@@ -68,6 +52,29 @@ fn shipped_files_are_read_without_problems() {
             ));
         }
     }
+    runs
+}
+
+/// Every shipped profile with every target and experiment that it is meant for.
+#[test]
+fn shipped_files_are_read_without_problems() {
+    let mut runs = vec![
+        sources("profiles/quickstart.yaml", None, &[]),
+        sources("profiles/commuter-burst.yaml", None, &[]),
+        sources("profiles/mass-reconnect.yaml", None, &[]),
+        sources(
+            "profiles/mass-reconnect.yaml",
+            Some("profiles/targets/mosquitto.yaml"),
+            &[],
+        ),
+        sources("profiles/certificate-refresh.yaml", None, &[]),
+        sources("profiles/station-outage.yaml", None, &[]),
+        sources("profiles/broker-rebalance.yaml", None, &[]),
+        sources("profiles/certificate-wave.yaml", None, &[]),
+        sources("profiles/certificate-renewal.yaml", None, &[]),
+        sources("profiles/critical-number.yaml", None, &[]),
+    ];
+    runs.extend(recipes());
     for run in &runs {
         match read(run) {
             Ok(plan) => assert!(
