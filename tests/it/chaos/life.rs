@@ -352,7 +352,7 @@ async fn an_undo_that_hangs_is_given_up_and_named() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fault_whose_task_panics_is_undone_with_the_others() {
     let (state, stage) = (state(), stage().await);
-    let kill = fault(FaultKind::Kill { component: 0 }, None);
+    let kill = fault(super::stage::kill(), None);
     let panics: Sink = Arc::new(|event| {
         if let Event::Mark(mark) = event {
             assert_ne!(mark.phase, MarkPhase::Begin, "as a bug would");
