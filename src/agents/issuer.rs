@@ -99,14 +99,14 @@ impl Issuer {
         &self.config.send
     }
 
-    /// Appends what `<name>` stands for: `serial` (of the hub) and `command` (the id as it travels). False if the name is unknown.
+    /// Appends what `<name>` stands for: `command` (the id as it travels), and `serial` and the other columns of the hub's identity.
+    /// False if the name is unknown.
     pub fn value(&self, name: &str, out: &mut String) -> bool {
-        match name {
-            "serial" => out.push_str(&self.config.hubs.serial(self.hub())),
-            "command" => out.push_str(&self.command().wire(&self.config.run_tag)),
-            _ => return false,
+        if name == "command" {
+            out.push_str(&self.command().wire(&self.config.run_tag));
+            return true;
         }
-        true
+        self.config.hubs.placeholder(self.hub(), name, out)
     }
 
     fn tell(&self, step: CommandStep, at: Offset, out: &mut Vec<Action>) {

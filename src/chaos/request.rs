@@ -3,13 +3,14 @@
 
 use crate::net::connect::{Source, connect};
 use crate::net::hosts::{Endpoint, HostError, Hosts, Peer};
-use crate::net::http::{CannotSend, Http, NoClient, receive};
+use crate::net::http::{CannotSend, Http, NoClient};
 use crate::net::secrets::{Redactor, Secrets};
 use crate::plan::component::{Body, Component};
 use crate::plan::fault::{OperationSpec, Question};
 use crate::plan::json_path::JsonPath;
 use crate::plan::target::{Answer, Method, Request, SecretSource, Target};
 use crate::plan::template::{JsonTemplate, Template, Unclosed};
+use crate::plan::tls::{HttpTls, KeyFiles};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -39,6 +40,9 @@ pub struct StoredRequest {
     /// The target's `trust`; a whole path, since healing may begin in another folder.
     #[serde(default)]
     pub trust: Option<String>,
+    /// Whole paths of the certificate that requests show, and of its key.
+    #[serde(default)]
+    pub shown: Option<(String, String)>,
 }
 
 /// Why a stored request came to nothing.
@@ -80,6 +84,11 @@ impl StoredRequest {
             secrets: BTreeMap::new(),
             never: target.never.clone(),
             trust: target.trust.as_ref().map(whole),
+            shown: target
+                .tls
+                .files
+                .as_ref()
+                .map(|files| (whole(&files.cert), whole(&files.key))),
         };
         let mut named = Vec::new();
         stored
@@ -115,6 +124,7 @@ impl StoredRequest {
         let target = Target {
             never: self.never.clone(),
             trust: self.trust.as_deref().map(Template::parse).transpose()?,
+            tls: self.tls()?,
             operations: vec![operation],
             ..Target::default()
         };
@@ -126,7 +136,8 @@ impl StoredRequest {
             out.push_str(secret.unwrap_or_default());
             secret.is_some()
         };
-        let answer = receive(http.prepare(&request, &mut value, timeout)?.send().await).await;
+        let prepared = http.prepare(&request, &mut value, timeout)?;
+        let answer = http.receive(prepared.send().await).await;
         match answer.result {
             Ok(status) if request.answer.is_ok(status) => Ok((status, answer.body)),
             Ok(status) => {
@@ -146,6 +157,19 @@ impl StoredRequest {
                 outcome: answer.in_words(outcome),
             }),
         }
+    }
+
+    fn tls(&self) -> Result<HttpTls, Unclosed> {
+        let files = self.shown.as_ref().map(|(cert, key)| {
+            Ok(KeyFiles {
+                cert: Template::parse(cert)?,
+                key: Template::parse(key)?,
+            })
+        });
+        Ok(HttpTls {
+            files: files.transpose()?,
+            ..HttpTls::default()
+        })
     }
 
     fn request(&self) -> Result<Request, Unclosed> {

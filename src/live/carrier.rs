@@ -3,11 +3,13 @@
 //! Each step is a future of its own, so that whoever waits can tell them apart. Decides neither when to connect nor what is said
 //! afterwards.
 
-use crate::event::{Outcome, TlsTrouble};
+use crate::event::Outcome;
 use crate::net::connect::{Source, connect, outcome};
 use crate::net::hosts::{Endpoint, HostError, Hosts, Peer};
 use crate::net::stream::Stream;
-use crate::net::tls::{Credentials, Terms, TrustError, WalletError, explain};
+use crate::net::tls::{
+    Credentials, Terms, TrustError, WalletError, explain, without_a_certificate,
+};
 use crate::net::websocket::{Declined, WebSocket};
 use crate::plan::target::Device;
 use crate::plan::tls::is_secured;
@@ -15,9 +17,6 @@ use rustls::pki_types::ServerName;
 use std::io;
 use std::pin::Pin;
 use tokio::net::TcpStream;
-
-/// What is said of a refusal by a peer that had asked for a certificate.
-const NO_CERTIFICATE: &str = "it had asked for a client certificate, and there is none: give the device an `identity:` or `tls: { cert: …, key: … }`";
 
 /// Why nobody can connect to a device's shards.
 #[derive(Debug, thiserror::Error)]
@@ -171,14 +170,11 @@ impl Failure {
 
     /// The same with what only the terms know: a peer of TLS 1.2 does not say that it wants a certificate, it just fails.
     pub(super) fn with(self, terms: Option<&Terms>) -> Failure {
-        let is_refusal = self.outcome == Outcome::Tls(TlsTrouble::Refused);
-        if is_refusal && terms.is_some_and(Terms::lacked_a_certificate) {
-            return Failure {
-                outcome: Outcome::Tls(TlsTrouble::ClientCertificateRequired),
-                text: self.text.map(|text| format!("{text}; {NO_CERTIFICATE}")),
-            };
+        if !terms.is_some_and(Terms::lacked_a_certificate) {
+            return self;
         }
-        self
+        let (outcome, text) = without_a_certificate(self.outcome, self.text);
+        Failure { outcome, text }
     }
 }
 

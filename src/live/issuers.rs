@@ -3,6 +3,7 @@
 //! Decides nothing but who sends; when and how often is the business of the schedule and of the issuer.
 
 use super::carrier::NotReady;
+use super::clients::{ClientError, client};
 use super::docks::Inboxes;
 use super::publish::Publisher;
 use super::schedule::{Arrivals, LaneSetup, Lanes};
@@ -14,7 +15,7 @@ use crate::dice::Dice;
 use crate::event::{AgentId, AgentKind, Offset, Outcome, Sink};
 use crate::net::clock::Clock;
 use crate::net::hosts::Hosts;
-use crate::net::http::{Http, NoClient};
+use crate::net::http::Http;
 use crate::plan::Plan;
 use crate::plan::Template;
 use crate::plan::target::{CommandSend, CommandSpec};
@@ -31,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum IssuerError {
     #[error(transparent)]
-    Client(#[from] NoClient),
+    Client(#[from] ClientError),
     #[error(transparent)]
     Broker(#[from] NotReady),
     #[error(
@@ -105,7 +106,8 @@ impl IssuerFleet {
                 }
                 _ => {
                     let idle = issuers.max_in_flight as usize;
-                    let http = Http::new(Arc::clone(hosts), idle, issuers.timeout)?;
+                    let (name, tls) = (format!("command `{}`", command.name), command.tls.as_ref());
+                    let http = client(hosts, idle, issuers.timeout, tls, name)?;
                     Way::Http(http, tokens.clone())
                 }
             };

@@ -4,6 +4,7 @@
 //! decide nothing: no retry, no wait, no timeout that the plan does not name.
 
 mod carrier;
+mod clients;
 pub mod docks;
 mod explain;
 pub mod ghosts;

@@ -254,7 +254,7 @@ impl Token {
         let builder = builder
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
             .body(body);
-        crate::net::http::receive(builder.send().await).await
+        self.http.receive(builder.send().await).await
     }
 
     /// The form as it is sent; `None` if a name in it is unknown.

@@ -4,6 +4,7 @@
 //! waits or is done. There are as many users as riders may be in flight, so a ticket never queues. The attack has no run time:
 //! it ends when the last sender of tickets is gone and every user has run its one iteration.
 
+use super::clients::{ClientError, Clients};
 use super::docks::Inboxes;
 use super::schedule::{Arrivals, LaneSetup, Lanes};
 use super::ticket::{Then, Ticket, Worker};
@@ -13,7 +14,7 @@ use crate::dice::Dice;
 use crate::event::{AgentId, AgentKind, Offset, Outcome, Sink};
 use crate::net::clock::Clock;
 use crate::net::hosts::Hosts;
-use crate::net::http::{Answer, Http, NoClient};
+use crate::net::http::Answer;
 use crate::net::kept::Sending;
 use crate::plan::Plan;
 use goose::client::GooseClientBuilder;
@@ -38,7 +39,7 @@ const LONGEST_LEAVE: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum UserError {
     #[error(transparent)]
-    Client(#[from] NoClient),
+    Client(#[from] ClientError),
     #[error("Goose refuses the riders' attack: {0}")]
     Refused(#[from] Box<GooseError>),
     #[error("Goose's attack ended before its {wanted} users stood: {why}")]
@@ -59,7 +60,7 @@ struct Stand {
     tickets: flume::Receiver<Ticket<Rider>>,
     /// Told once by each user that stands.
     standing: flume::Sender<()>,
-    http: Http,
+    clients: Clients,
     clock: Clock,
     sinks: Vec<Sink>,
     /// Cancelled when every rider is to leave.
@@ -108,7 +109,7 @@ impl UserFleet {
         let stand = Stand {
             tickets,
             standing,
-            http: Http::new(Arc::clone(hosts), users, timeout)?,
+            clients: Clients::of(plan, hosts, users, timeout)?,
             clock,
             sinks: sinks.to_vec(),
             leave,
@@ -254,7 +255,7 @@ fn attack(stand: Arc<Stand>, users: usize) -> Result<GooseAttack, GooseError> {
     let prepare: TransactionFunction = Arc::new(move |user| {
         // Its own copy of the configuration: this user ends after its one transaction.
         user.config.iterations = Some(1);
-        user.client = prepared.http.client().clone();
+        user.client = prepared.clients.shared().client().clone();
         let _ = prepared.standing.send(());
         Box::pin(async { Ok(()) })
     });
@@ -311,13 +312,18 @@ impl Stand {
 
     /// Lets the Goose user send the rider's request, and reads the whole answer.
     async fn ask(&self, user: &mut GooseUser, rider: &Rider, timeout: Duration) -> Answer {
+        let Some(http) = self.clients.of_rider(rider) else {
+            return Answer::failed(Outcome::NotSent);
+        };
+        // Goose sends by the user's client, whatever the request was made with.
+        user.client = http.client().clone();
         let stamp = self.tokens.stamp();
         let asked = rider.request();
         let prepared = asked.and_then(|request| {
             let mut value = |name: &str, out: &mut String| {
                 self.tokens.value(name, out) || rider.value(name, out)
             };
-            let builder = self.http.prepare(request, &mut value, timeout).ok()?;
+            let builder = http.prepare(request, &mut value, timeout).ok()?;
             Some(Sending::new(builder, request.method, timeout))
         });
         let Some(mut sending) = prepared else {
@@ -333,7 +339,7 @@ impl Stand {
                 Err(TransactionError::Reqwest(error)) => Err(error),
                 Err(_) => break,
             };
-            if let Some(answer) = self.http.received(sent, &sending).await {
+            if let Some(answer) = http.received(sent, &sending).await {
                 self.tokens.answered(asked, stamp, &answer);
                 return answer;
             }

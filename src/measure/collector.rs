@@ -269,6 +269,7 @@ impl Collector {
             self.totals.tally(taken.tallies);
             self.totals.retries(taken.retries);
             self.totals.losses(taken.losses);
+            self.totals.handshakes(&taken.handshakes);
             self.totals.explained(taken.explained);
             self.totals.packets(&taken.packets);
             self.totals.publishers(&taken.publishers);

@@ -88,6 +88,14 @@ pub struct PacketCount {
     pub received: u64,
 }
 
+/// Completed handshakes of TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Handshakes {
+    pub full: u64,
+    /// They took up an earlier session.
+    pub resumed: u64,
+}
+
 /// What a shard holds, and what the collector takes.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
@@ -102,6 +110,8 @@ pub(super) struct Contents {
     pub explained: Explanations,
     /// Lost sessions by group and cause.
     pub losses: BTreeMap<(u16, Cause), u64>,
+    /// Handshakes that came to an end, by group: full ones, and those that took up an earlier session.
+    pub handshakes: BTreeMap<u16, Handshakes>,
     /// By group, then by kind.
     pub packets: Vec<[PacketCount; PacketKind::ALL.len()]>,
     /// Parallel to `Target::devices`.
@@ -150,6 +160,7 @@ impl Shard {
             | Event::Secured { at, .. }
             | Event::Renewed { at, .. }
             | Event::SessionSeen { at, .. } => {
+                contents.secured(event);
                 contents.places.push((*at, event.clone()));
             }
             Event::Unfinished { operation, due, at } => {
@@ -397,6 +408,14 @@ impl Contents {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn secured(&mut self, event: &Event) {
+        if let Event::Secured { group, resumed, .. } = *event {
+            let row = self.handshakes.entry(group).or_default();
+            row.full += u64::from(!resumed);
+            row.resumed += u64::from(resumed);
         }
     }
 

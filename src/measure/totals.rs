@@ -6,7 +6,7 @@ use super::ledger::State;
 use super::publishers::PublisherTotal;
 use super::retries::RetryTotal;
 use super::second::{OperationSecond, Second};
-use super::shard::{PacketCount, Tally};
+use super::shard::{Handshakes, PacketCount, Tally};
 use crate::event::{Cause, OperationId, Outcome, PacketKind};
 use crate::plan::{IssuerGroup, Plan};
 use std::collections::BTreeMap;
@@ -70,6 +70,7 @@ pub struct HubTotal {
     pub retained: u64,
     pub stuck: u64,
     pub freed: u64,
+    pub handshakes: Handshakes,
     /// Attempts to connect after 0:00, when every hub had stood.
     pub reconnects: u64,
     /// By the discriminant of [`PacketKind`].
@@ -166,6 +167,15 @@ impl Totals {
         for (operation, counts) in retries {
             if let Some(total) = self.operations.get_mut(usize::from(operation.0)) {
                 total.retries.add(counts);
+            }
+        }
+    }
+
+    pub(super) fn handshakes(&mut self, groups: &BTreeMap<u16, Handshakes>) {
+        for (group, told) in groups {
+            if let Some(total) = self.hubs.get_mut(usize::from(*group)) {
+                total.handshakes.full += told.full;
+                total.handshakes.resumed += told.resumed;
             }
         }
     }

@@ -5,8 +5,9 @@
 //! nothing of what is said over the connection.
 
 use super::resolve::Resolver;
-use super::tls::{Trust, TrustError, TrustStore};
+use super::tls::{HttpTerms, Identity, Trust, TrustError, TrustStore};
 use crate::plan::Target;
+use crate::plan::tls::HttpTls;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -202,12 +203,18 @@ impl Hosts {
         self.trust.trust()
     }
 
-    /// How HTTP is spoken over TLS to these hosts.
+    /// How HTTP is spoken over TLS to these hosts: as the target says, or like `own`.
     ///
     /// # Errors
-    /// If some address is `https` and the authorities can't be had.
-    pub(super) fn tls_for_http(&self) -> Result<rustls::ClientConfig, TrustError> {
-        self.trust.for_http(self.speak_https)
+    /// If some address is `https` and the authorities or the certificate can't be had.
+    pub(super) fn tls_for_http(
+        &self,
+        own: Option<(&HttpTls, Option<&Identity>)>,
+    ) -> Result<HttpTerms, TrustError> {
+        match self.speak_https {
+            true => self.trust.for_http(own),
+            false => HttpTerms::of_nobody(),
+        }
     }
 
     /// Every endpoint with the place that names it, in order.

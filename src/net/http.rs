@@ -6,9 +6,12 @@
 use super::hosts::{Endpoint, HostError, Hosts};
 use super::kept::{Kept, Sending};
 use super::stream::tls_error;
-use super::tls::{TrustError, explain, trouble};
+use super::tls::{
+    HttpTerms, Identity, Lacked, TrustError, explain, trouble, without_a_certificate,
+};
 use crate::event::{Outcome, TlsTrouble};
 use crate::plan::target::{Method, Request};
+use crate::plan::tls::HttpTls;
 use nix::errno::Errno;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
@@ -28,6 +31,7 @@ pub struct Http {
     client: Client,
     hosts: Arc<Hosts>,
     kept: Arc<Kept>,
+    lacked: Lacked,
 }
 
 /// A client that can't be made.
@@ -113,6 +117,31 @@ impl Http {
         idle_connections: usize,
         connect_timeout: Duration,
     ) -> Result<Http, NoClient> {
+        Http::open(hosts, idle_connections, connect_timeout, None)
+    }
+
+    /// The same with TLS as `tls` says and this certificate, whatever the target says of all requests.
+    ///
+    /// # Errors
+    /// As [`Http::new`].
+    pub fn showing(
+        hosts: Arc<Hosts>,
+        idle_connections: usize,
+        connect_timeout: Duration,
+        tls: &HttpTls,
+        identity: Option<&Identity>,
+    ) -> Result<Http, NoClient> {
+        let own = Some((tls, identity));
+        Http::open(hosts, idle_connections, connect_timeout, own)
+    }
+
+    fn open(
+        hosts: Arc<Hosts>,
+        idle_connections: usize,
+        connect_timeout: Duration,
+        own: Option<(&HttpTls, Option<&Identity>)>,
+    ) -> Result<Http, NoClient> {
+        let HttpTerms { config, lacked } = hosts.tls_for_http(own)?;
         let resolver = Arc::new(OnlyTheTarget {
             hosts: Arc::clone(&hosts),
         });
@@ -132,12 +161,13 @@ impl Http {
             .connect_timeout(connect_timeout)
             .pool_max_idle_per_host(idle_connections)
             .dns_resolver(resolver)
-            .tls_backend_preconfigured(hosts.tls_for_http()?)
+            .tls_backend_preconfigured(config)
             .build()?;
         Ok(Http {
             client,
             hosts,
             kept: Arc::default(),
+            lacked,
         })
     }
 
@@ -255,7 +285,18 @@ impl Http {
                 }
             }
         }
-        Some(receive(sent).await)
+        Some(self.receive(sent).await)
+    }
+
+    /// Reads the whole body of what `sent` became.
+    pub async fn receive(&self, sent: Result<Response, reqwest::Error>) -> Answer {
+        let mut answer = receive(sent).await;
+        if let (Err(outcome), true) = (answer.result, self.lacked.is_so()) {
+            let (outcome, why) = without_a_certificate(outcome, answer.why.map(String::from));
+            answer.result = Err(outcome);
+            answer.why = why.map(String::into_boxed_str);
+        }
+        answer
     }
 
     /// The address, if it may be contacted. Hosts that are written as numbers never reach the resolver, so this is the check
@@ -270,8 +311,7 @@ impl Http {
     }
 }
 
-/// Reads the whole body of what `sent` became.
-pub async fn receive(sent: Result<Response, reqwest::Error>) -> Answer {
+async fn receive(sent: Result<Response, reqwest::Error>) -> Answer {
     let mut response = match sent {
         Ok(response) => response,
         Err(error) => return Answer::of_error(&error),

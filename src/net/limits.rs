@@ -16,6 +16,8 @@ const SHORT_BACKLOG: u64 = 100;
 const KERNEL_BYTES_PER_SOCKET: u64 = 5_100;
 /// Memory of this process for one hub, with its share of the allocator's.
 const BYTES_PER_HUB: u64 = 2_700;
+/// What TLS adds to it, with a certificate and a store of sessions of its own: measured with 5,000 hubs.
+const BYTES_PER_TLS_HUB: u64 = 13_800;
 /// Memory of this process for one request in flight, with its connection's buffers.
 const BYTES_PER_REQUEST: u64 = 40_000;
 
@@ -39,6 +41,8 @@ pub struct Towards {
     /// Whether it is on 127.0.0.0/8, where hubs use [`LOOPBACK_SOURCES`] source addresses.
     pub loopback: bool,
     pub hubs: u64,
+    /// Whether the hubs speak TLS to it.
+    pub secured: bool,
     /// Riders, issuers and probes: they use the system's source address.
     pub requests: u64,
 }
@@ -182,7 +186,14 @@ impl Needs {
         let own: u64 = self
             .towards
             .iter()
-            .map(|towards| towards.hubs * BYTES_PER_HUB + towards.requests * BYTES_PER_REQUEST)
+            .map(|towards| {
+                let tls = if towards.secured {
+                    BYTES_PER_TLS_HUB
+                } else {
+                    0
+                };
+                towards.hubs * (BYTES_PER_HUB + tls) + towards.requests * BYTES_PER_REQUEST
+            })
             .sum();
         own + self.sockets() * KERNEL_BYTES_PER_SOCKET
     }

@@ -11,6 +11,7 @@ use std::process::Command;
 
 const PROXIES: &str = "proxies";
 const IDENTITIES: &str = "identities";
+const IDENTITIES_LOCK: &str = "identities.lock";
 
 /// A state directory whose owner has been checked.
 #[derive(Debug, Clone)]
@@ -102,6 +103,7 @@ impl StateDirectory {
             || run_id.starts_with('.')
             || run_id == PROXIES
             || run_id == IDENTITIES
+            || run_id == IDENTITIES_LOCK
             || !run_id.chars().all(plain)
         {
             return Err(StateError::BadRunId(run_id.to_owned()));
@@ -137,6 +139,18 @@ impl StateDirectory {
     pub fn identities(&self, name: &str) -> Result<PathBuf, StateError> {
         self.private(IDENTITIES)?;
         self.private(&format!("{IDENTITIES}/{name}"))
+    }
+
+    /// Waits until no other process makes or reads kept identities; nobody else does as long as the file is held.
+    ///
+    /// # Errors
+    /// If it can't be created, is not ours alone, or can't be locked.
+    pub fn lock_identities(&self) -> Result<File, StateError> {
+        let path = self.root.join(IDENTITIES_LOCK);
+        let mut options = OpenOptions::new();
+        let file = open_private(options.write(true).create(true), &path)?;
+        file.lock().map_err(|source| at(&path, source))?;
+        Ok(file)
     }
 
     fn private(&self, name: &str) -> Result<PathBuf, StateError> {

@@ -140,8 +140,12 @@ fn last_words(secured: &mut TlsStream<TcpStream>, error: io::Error) -> io::Error
     error
 }
 
-/// What TLS says inside an error of reading or writing.
+/// What TLS says inside an error of reading or writing, however often it was wrapped: `source` passes over what an error of the
+/// system's kind holds.
 #[must_use]
 pub fn tls_error(error: &io::Error) -> Option<&Error> {
-    error.get_ref()?.downcast_ref::<Error>()
+    let inner = error.get_ref()?;
+    inner
+        .downcast_ref::<Error>()
+        .or_else(|| tls_error(inner.downcast_ref::<io::Error>()?))
 }

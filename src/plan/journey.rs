@@ -2,6 +2,7 @@
 
 use super::json_path::JsonPath;
 use super::target::Request;
+use super::tls::HttpTls;
 use std::time::Duration;
 
 /// A way through the target that a rider takes.
@@ -12,6 +13,8 @@ pub struct Journey {
     pub identity: Option<usize>,
     /// Row in `Target::places`: each rider takes one of them.
     pub place: Option<usize>,
+    /// How its requests speak TLS, if not like all others.
+    pub tls: Option<HttpTls>,
     pub steps: Vec<Step>,
     /// What is asked when the journey is over, however it ended.
     pub always: Vec<Closing>,

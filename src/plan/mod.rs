@@ -18,6 +18,7 @@ mod happening;
 pub mod identity;
 pub mod journey;
 pub mod json_path;
+mod lab;
 pub mod link_fault;
 pub mod moment;
 pub mod operation;

@@ -6,10 +6,11 @@ pub use super::environment::Environment;
 use super::fault::{Link, OperationSpec};
 use super::identity::IdentitySet;
 use super::json_path::JsonPath;
+pub use super::lab::{LabSpec, LabTls};
 use super::places::Places;
 use super::session::{Authentication, MqttVersion, Session, Will};
 use super::template::{JsonTemplate, Template};
-use super::tls::{DeviceTls, is_secured};
+use super::tls::{DeviceTls, HttpTls, is_secured};
 use super::token::TokenSpec;
 use super::witness::LiveSessions;
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,8 @@ pub struct Target {
     pub secrets: BTreeMap<String, SecretSource>,
     /// PEM file of the authorities that vouch for the target's servers; without it the system's.
     pub trust: Option<Template>,
+    /// How requests speak TLS.
+    pub tls: HttpTls,
     pub identities: Vec<IdentitySet>,
     /// What requests may carry as `<token.NAME>`.
     pub tokens: Vec<TokenSpec>,
@@ -157,6 +160,8 @@ pub struct CommandSpec {
     /// Row in `Target::devices`.
     pub to: usize,
     pub send: CommandSend,
+    /// How its request speaks TLS, if not like all others.
+    pub tls: Option<HttpTls>,
 }
 
 /// By HTTP, or by publishing to a broker of the device.
@@ -220,45 +225,6 @@ pub struct Answer {
     pub keep: Vec<(String, JsonPath)>,
     /// If something to keep is missing, the journey ends here as declined with this reason.
     pub or_end: Option<String>,
-}
-
-/// Options of the embedded lab that a run starts.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct LabSpec {
-    /// Number of MQTT shards.
-    pub shards: u16,
-    /// `postgres://…` in place of the embedded database.
-    pub database: Option<String>,
-    /// What its shards speak below MQTT.
-    pub tls: LabTls,
-    /// Defects switched on from the start.
-    pub on: Vec<String>,
-    /// Other settings of the lab, passed on as `--name value`.
-    pub settings: BTreeMap<String, String>,
-}
-
-/// What the shards of the lab speak below MQTT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LabTls {
-    /// Plain TCP.
-    #[default]
-    Off,
-    /// TLS with a certificate of the lab's own authority.
-    Server,
-    /// The same, and hubs must show a certificate of that authority.
-    Mutual,
-}
-
-impl LabTls {
-    /// The word for it in files and arguments.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            LabTls::Off => "off",
-            LabTls::Server => "server",
-            LabTls::Mutual => "mutual",
-        }
-    }
 }
 
 /// What is read from the target while the run goes on.
@@ -381,6 +347,11 @@ impl Target {
     /// Calls `each` with every template of the target outside JSON bodies.
     pub fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
         self.trust.iter_mut().for_each(&mut *each);
+        let commands = self.commands.iter_mut().map(|command| &mut command.tls);
+        let journeys = self.journeys.iter_mut().map(|journey| &mut journey.tls);
+        std::iter::once(&mut self.tls)
+            .chain(commands.chain(journeys).flatten())
+            .for_each(|tls| tls.each_template(each));
         self.identities
             .iter_mut()
             .for_each(|identities| identities.each_template(each));

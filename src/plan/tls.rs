@@ -18,6 +18,16 @@ pub struct DeviceTls {
     pub alpn: Vec<String>,
 }
 
+/// The `tls:` of requests: of the whole target, or of a journey or a command, which then counts alone.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HttpTls {
+    /// Files of the certificate chain and key that are shown (PEM); in a journey with the placeholders of its identity.
+    pub files: Option<KeyFiles>,
+    pub resume: Resume,
+    /// Versions that are offered; empty means all that we speak.
+    pub versions: Vec<TlsVersion>,
+}
+
 /// A certificate chain and its key, as paths of PEM files with the placeholders of the device's identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyFiles {
@@ -72,11 +82,31 @@ pub fn is_secured(address: &str) -> bool {
         .any(|scheme| address.starts_with(scheme))
 }
 
+impl KeyFiles {
+    /// Whether everybody shows the same.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.cert.names().next().is_none() && self.key.names().next().is_none()
+    }
+
+    fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
+        each(&mut self.cert);
+        each(&mut self.key);
+    }
+}
+
+impl HttpTls {
+    pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
+        self.files
+            .iter_mut()
+            .for_each(|files| files.each_template(each));
+    }
+}
+
 impl DeviceTls {
     pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
         for files in self.files.iter_mut().chain(&mut self.next_files) {
-            each(&mut files.cert);
-            each(&mut files.key);
+            files.each_template(each);
         }
         self.server_name.iter_mut().for_each(each);
     }

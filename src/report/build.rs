@@ -228,6 +228,8 @@ fn hubs(collector: &Collector) -> Vec<HubRow> {
             standing_least: standing().min().map(u64::from),
             lost: total.lost,
             losses: losses(collector, hubs),
+            handshakes_full: total.handshakes.full,
+            handshakes_resumed: total.handshakes.resumed,
             stuck: total.stuck,
             stuck_most: stuck().max().unwrap_or_default(),
             retained: total.retained,

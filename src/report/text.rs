@@ -236,11 +236,18 @@ pub(super) fn causes(what: &str, rows: &[CauseRow]) -> Option<String> {
     (!named.is_empty()).then(|| format!("{what}: {}", named.join(", ")))
 }
 
-/// What became of sessions and publishes besides: losses by cause, stuck hubs, retained messages; `None` if there were none.
+/// What became of sessions and publishes besides: losses by cause, handshakes, stuck hubs, retained messages; `None` if there were none.
 #[must_use]
 pub fn sessions(row: &HubRow) -> Option<String> {
     let mut parts = Vec::new();
     parts.extend(causes("losses by cause", &row.losses));
+    if row.handshakes_full + row.handshakes_resumed > 0 {
+        parts.push(format!(
+            "TLS handshakes: full {}, resumed {}",
+            figures::count(row.handshakes_full),
+            figures::count(row.handshakes_resumed)
+        ));
+    }
     if row.stuck > 0 {
         parts.push(format!(
             "stuck {} times, {} at the same time at most",

@@ -185,7 +185,8 @@ async fn gather(
     });
     let (fleets, all, limit) = gathered.await?;
     if !all {
-        for (group, standing) in plan.hubs.iter().zip(fleets.hubs.standing()) {
+        let standing = plan.hubs.iter().zip(fleets.hubs.standing());
+        for (group, standing) in standing.filter(|(_, group)| group.connected < group.total) {
             let text = format!(
                 "{} of {} hubs of `{}` stood {} s after the start",
                 standing.connected,

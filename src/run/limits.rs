@@ -5,6 +5,7 @@ use crate::net::hosts::{Endpoint, Hosts};
 use crate::net::limits::{Available, Needs, Towards};
 use crate::plan::Plan;
 use crate::plan::outlook::{Outlook, host_of};
+use crate::plan::tls::is_secured;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
@@ -89,6 +90,7 @@ fn needs(outlook: &Outlook<'_>) -> Needs {
         Towards {
             loopback,
             hubs: row.hubs,
+            secured: is_secured(&row.address),
             requests: row.requests,
             endpoint,
         }

@@ -15,7 +15,6 @@ use crate::plan::json_path::JsonPath;
 use crate::plan::session::MqttVersion;
 use crate::plan::target::{AnswerTopic, CommandTopic, Device, Find, Topic};
 use crate::plan::template::{JsonTemplate, Template};
-use std::path::Path;
 
 pub(super) const QOS: u32 = 1;
 
@@ -24,7 +23,6 @@ pub(super) fn device(
     name: &str,
     at: &At<'_>,
     names: &Names,
-    file: &Path,
     identities: &[IdentitySet],
 ) -> Option<Device> {
     let mut fields = at.fields()?;
@@ -60,7 +58,7 @@ pub(super) fn device(
     let throttle = fields.get("throttle").and_then(|at| throttle(&at));
     let tls = fields
         .get("tls")
-        .and_then(|at| tls::tls(&at, names, file, &who))
+        .and_then(|at| tls::tls(&at, names, &who))
         .unwrap_or_default();
     fields.finish(&["protobuf"]);
     let mut device = Device {

@@ -7,7 +7,7 @@ use super::words;
 use crate::plan::identity::{IdentitySet, IdentitySource, IdentityTable, Issue, Rows};
 use crate::plan::target::{CommandSend, Target};
 use crate::plan::{HubGroup, IssuerGroup, RiderGroup, Template};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,16 +19,16 @@ const PATHS: [&str; 4] = ["cert", "key", "next_cert", "next_key"];
 const VALID: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 /// One entry of `identities:`.
-pub(super) fn set(name: &str, at: &At<'_>, names: &Names, file: &Path) -> Option<IdentitySet> {
+pub(super) fn set(name: &str, at: &At<'_>, names: &Names) -> Option<IdentitySet> {
     let mut fields = at.fields()?;
     let source = fields
         .one_of(&["csv", "issue"])
         .and_then(|(kind, at)| match kind {
             "csv" => {
-                let table = table(&at, &beside(file, at.text()?))?;
+                let table = table(&at, &at.beside(at.text()?))?;
                 Some(IdentitySource::Csv(Arc::new(table)))
             }
-            _ => issue(&at, names, file).map(IdentitySource::Issue),
+            _ => issue(&at, names).map(IdentitySource::Issue),
         });
     fields.finish(&[]);
     Some(IdentitySet {
@@ -37,11 +37,25 @@ pub(super) fn set(name: &str, at: &At<'_>, names: &Names, file: &Path) -> Option
     })
 }
 
-fn issue(at: &At<'_>, names: &Names, file: &Path) -> Option<Issue> {
+/// What stands for a set that can't be read, as long as everything that is wrong is told.
+pub(super) fn unread(name: &str) -> IdentitySet {
+    let table = IdentityTable {
+        file: PathBuf::new(),
+        columns: Vec::new(),
+        rows: Vec::new(),
+        lines: Vec::new(),
+    };
+    IdentitySet {
+        name: name.to_owned(),
+        source: IdentitySource::Csv(Arc::new(table)),
+    }
+}
+
+fn issue(at: &At<'_>, names: &Names) -> Option<Issue> {
     let mut fields = at.fields()?;
     let (has_ca, has_key) = (fields.has("ca"), fields.has("key"));
-    let ca = fields.get("ca").and_then(|at| path(&at, names, file, &[]));
-    let key = fields.get("key").and_then(|at| path(&at, names, file, &[]));
+    let ca = fields.get("ca").and_then(|at| path(&at, names, &[]));
+    let key = fields.get("key").and_then(|at| path(&at, names, &[]));
     if has_ca != has_key {
         let (there, missing) = if has_ca { ("ca", "key") } else { ("key", "ca") };
         fields.at().find(&[there]).wrong_key(
@@ -68,14 +82,14 @@ fn lifetime(at: &At<'_>) -> Option<Duration> {
 }
 
 /// A path that is relative to the file, unless it begins with `/` or a placeholder.
-pub(super) fn path(at: &At<'_>, names: &Names, file: &Path, agent: &[&str]) -> Option<Template> {
+pub(super) fn path(at: &At<'_>, names: &Names, agent: &[&str]) -> Option<Template> {
     let own = at.template(&names.placeholders(agent))?;
     let text = own.to_string();
     if text.starts_with('/') || (text.starts_with('<') && !text.starts_with("<<")) {
         return Some(own);
     }
-    let folder = file.parent().unwrap_or(Path::new(""));
-    let folder = folder.display().to_string().replace('<', "<<");
+    let folder = at.beside("").display().to_string().replace('<', "<<");
+    let folder = folder.trim_end_matches('/');
     let whole = if folder.is_empty() {
         text
     } else {
@@ -160,6 +174,14 @@ fn rows(
             wrong(line, message, "give each row one value for each column");
             continue;
         }
+        if let Some(long) = record.iter().position(|value| value.contains(['\n', '\r'])) {
+            let message = format!(
+                "the value under `{}` goes on over the end of its line, with everything that stands there",
+                table.columns[long]
+            );
+            wrong(line, message, "close its quotes");
+            continue;
+        }
         if let Some(empty) = record.iter().position(str::is_empty) {
             let message = format!("nothing stands under `{}`", table.columns[empty]);
             wrong(line, message, "give a value");
@@ -177,7 +199,11 @@ fn read_text(file: &Path) -> Result<String, String> {
         return Err("is larger than 256 MiB".to_owned());
     }
     let bytes = std::fs::read(file).map_err(|error| format!("can't be read: {error}"))?;
-    let text = String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let read = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + read.iter().filter(|byte| **byte == b'\n').count();
+        format!("is not UTF-8 on line {line}")
+    })?;
     Ok(text
         .strip_prefix('\u{feff}')
         .map_or(text.clone(), str::to_owned))
@@ -330,8 +356,8 @@ pub(super) fn assign(
 
 fn table_of(identities: &IdentitySet) -> Option<Arc<IdentityTable>> {
     match &identities.source {
-        IdentitySource::Csv(table) => Some(Arc::clone(table)),
-        IdentitySource::Issue(_) => None,
+        IdentitySource::Csv(table) if !table.columns.is_empty() => Some(Arc::clone(table)),
+        IdentitySource::Csv(_) | IdentitySource::Issue(_) => None,
     }
 }
 

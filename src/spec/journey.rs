@@ -5,9 +5,11 @@ use super::device::{json_path, qos, topic_text};
 use super::fields::Fields;
 use super::reader::At;
 use super::target::Names;
+use super::tls;
 use super::words::{self, Placeholders};
 use crate::plan::target::{Answer, CommandSend, CommandSpec, Method, Request};
 use crate::plan::template::{JsonTemplate, Template};
+use crate::plan::tls::is_secured;
 use std::collections::BTreeMap;
 
 const METHODS: [(&str, Method); 5] = [
@@ -43,13 +45,20 @@ pub(super) fn command(
     at: &At<'_>,
     context: &RequestContext<'_>,
 ) -> Option<CommandSpec> {
-    let known = context.names.carried(&["serial", "command"]);
+    let names = context.names;
     let mut fields = at.fields()?;
     let to = fields
         .need("to")
-        .and_then(|at| row_of(&at, &context.names.devices, "device", "devices"));
+        .and_then(|at| row_of(&at, &names.devices, "device", "devices"));
+    let columns = to.and_then(|row| names.device_columns.get(row));
+    let columns = columns.into_iter().flatten().map(String::as_str);
+    let mut who: Vec<&str> = columns.filter(|column| *column != "serial").collect();
+    who.extend(["serial", "command"]);
+    let known = names.carried(&who);
+    let tls = fields.get("tls");
+    let own = tls.as_ref().and_then(|at| tls::of_requests(at, names, &[]));
     let send = match fields.get("publish") {
-        Some(topic) => publish(&mut fields, &topic, context.names)
+        Some(topic) => publish(&mut fields, &topic, names, &who)
             .map(|(topic, qos, json)| CommandSend::Publish { topic, qos, json }),
         None => request(&mut fields, context, &known, Use::Command).map(CommandSend::Http),
     };
@@ -59,11 +68,21 @@ pub(super) fn command(
             "add `id: <command>` to its `json:`",
         );
     }
+    let is_secured = |send: &CommandSend| match send {
+        CommandSend::Http(request) => is_secured(&request.url.to_string()),
+        CommandSend::Publish { .. } => false,
+    };
+    if let Some(at) = tls
+        && send.as_ref().is_some_and(|send| !is_secured(send))
+    {
+        tls::nobody_speaks_it(&at);
+    }
     fields.finish(&LATER);
     Some(CommandSpec {
         name: name.to_owned(),
         to: to?,
         send: send?,
+        tls: own,
     })
 }
 
@@ -71,13 +90,13 @@ fn publish(
     fields: &mut Fields<'_>,
     topic: &At<'_>,
     names: &Names,
+    known: &[&str],
 ) -> Option<(Template, u8, JsonTemplate)> {
-    let known = ["serial", "command"];
-    let topic = topic_text(topic, names, &known);
+    let topic = topic_text(topic, names, known);
     let qos = qos(fields);
     let json = fields
         .need("json")
-        .and_then(|at| at.json(&names.placeholders(&known)));
+        .and_then(|at| at.json(&names.placeholders(known)));
     Some((topic?, qos, json?))
 }
 

@@ -6,14 +6,17 @@ use super::identities;
 use super::journey::{RequestContext, Use, request, row_of};
 use super::reader::At;
 use super::target::Names;
+use super::tls;
 use super::units;
 use super::words::{self, Placeholders};
+use crate::plan::identity::IdentitySet;
 use crate::plan::json_path::JsonPath;
 use crate::plan::places::placeholder;
 use crate::plan::quantity;
 use crate::plan::target::{
     Answer, Candidates, Closing, Journey, Poll, Repeat, Span, Step, StepAction,
 };
+use crate::plan::tls::is_secured;
 use std::time::Duration;
 
 /// More candidates than an app would ever try.
@@ -27,7 +30,12 @@ struct Known<'a> {
 }
 
 /// One entry of `journeys:`.
-pub(super) fn journey(name: &str, at: &At<'_>, names: &Names) -> Option<Journey> {
+pub(super) fn journey(
+    name: &str,
+    at: &At<'_>,
+    names: &Names,
+    identities: &[IdentitySet],
+) -> Option<Journey> {
     let mut fields = at.fields()?;
     let host = names.host_placeholders();
     let base = fields.get("base").and_then(|at| {
@@ -43,6 +51,8 @@ pub(super) fn journey(name: &str, at: &At<'_>, names: &Names) -> Option<Journey>
         .get("identity")
         .and_then(|at| identities::row(&at, names));
     let mut who = names.columns_of(identity);
+    let tls = fields.get("tls");
+    let own = tls::of_journey(tls.as_ref(), names, identity, (&who, identities));
     who.extend(["rider", "intent"]);
     let mut known = Known {
         placeholders: names.carried(&who),
@@ -62,6 +72,11 @@ pub(super) fn journey(name: &str, at: &At<'_>, names: &Names) -> Option<Journey>
     let steps = steps(&entries, &context, &mut known);
     let spans = spans(fields.get("spans"), &entries);
     let always = closings(fields.get("always"), &entries, &context, &known);
+    if let Some(at) = tls
+        && !speaks_tls(&steps, &always)
+    {
+        tls::nobody_speaks_it(&at);
+    }
     check_names(name, at);
     check_asks(at, entries.len(), &steps);
     fields.finish(&[]);
@@ -69,6 +84,7 @@ pub(super) fn journey(name: &str, at: &At<'_>, names: &Names) -> Option<Journey>
         name: name.to_owned(),
         identity,
         place,
+        tls: own,
         steps,
         always,
         spans,
@@ -91,6 +107,16 @@ fn steps(
         }
     }
     steps
+}
+
+fn speaks_tls(steps: &[Step], always: &[Closing]) -> bool {
+    let asked = steps.iter().filter_map(|step| match &step.action {
+        StepAction::Request(request) => Some(request),
+        StepAction::Think { .. } | StepAction::HandOver { .. } => None,
+    });
+    asked
+        .chain(always.iter().map(|closing| &closing.request))
+        .any(|request| is_secured(&request.url.to_string()))
 }
 
 /// Steps, spans and what is always asked are rows of one table, and the journey is one, too.

@@ -11,6 +11,7 @@ use super::places;
 use super::probes;
 use super::reader::At;
 use super::steps;
+use super::tls;
 use super::token;
 use super::words::Placeholders;
 use crate::plan::Template;
@@ -51,6 +52,8 @@ pub(super) struct Names {
     /// Those of each set of identities.
     pub columns: Vec<Vec<String>>,
     pub devices: Vec<String>,
+    /// The columns of the identities of each of these devices, parallel to them.
+    pub device_columns: Vec<Vec<String>>,
     /// The devices that are docks; they are not among the others.
     pub docks: Vec<String>,
     pub commands: Vec<String>,
@@ -69,6 +72,14 @@ impl Names {
         (self.docks, self.devices) = std::mem::take(&mut self.devices)
             .into_iter()
             .partition(|name| is_dock(devices, name));
+        let columns = self.devices.iter().map(|name| {
+            let identity = devices.map(|at| at.find(&[name, "identity"]));
+            let set = identity.and_then(|at| at.lone_word());
+            let row = set.and_then(|set| self.identities.iter().position(|known| known == set));
+            let columns = row.and_then(|row| self.columns.get(row));
+            columns.cloned().unwrap_or_default()
+        });
+        self.device_columns = columns.collect();
     }
 
     /// What stands for something everywhere in the file, and `agent` besides.
@@ -124,7 +135,8 @@ pub(super) fn read(
     names.lab = lab.as_ref().map(lab_names).unwrap_or_default();
     check_environment(root, &fields, environment, lab.is_some());
 
-    let (trust, identities) = who(&mut fields, &mut names, file);
+    let (trust, identities) = who(&mut fields, &mut names);
+    let tls = fields.get("tls");
     let tokens = section(&mut fields, "tokens", &mut names.tokens);
     let devices = section(&mut fields, "devices", &mut names.devices);
     names.tell_docks_apart(devices.as_ref());
@@ -145,14 +157,19 @@ pub(super) fn read(
         names: &names,
         base: None,
     };
-    let (devices, docks) = devices_of(devices, &names, file, &identities);
+    let (devices, docks) = devices_of(devices, &names, &identities);
+    let own = tls
+        .as_ref()
+        .and_then(|at| tls::of_requests(at, &names, &[]));
     let target = Target {
         devices,
         docks,
         tokens: each(tokens, |name, at| token::token(name, at, &requests)),
         commands: each(commands, |name, at| journey::command(name, at, &requests)),
         places: each(places, places::places),
-        journeys: each(journeys, |name, at| steps::journey(name, at, &names)),
+        journeys: each(journeys, |name, at| {
+            steps::journey(name, at, &names, &identities)
+        }),
         periodic,
         lab,
         probes: probes
@@ -168,9 +185,18 @@ pub(super) fn read(
         cli,
         links: each(links, |name, at| probes::link(name, at, &names)),
         trust,
+        tls: own.unwrap_or_default(),
         identities,
         ..head
     };
+    if let Some(at) = tls
+        && !target
+            .addresses()
+            .iter()
+            .any(|(_, text)| text.starts_with("https://"))
+    {
+        tls::nobody_speaks_it(&at);
+    }
     // Their lines speak of the plan, and are read with those of the profile.
     fields.get("alerts");
     fields.finish(&LATER);
@@ -227,7 +253,6 @@ fn tools(
 fn devices_of(
     at: Option<At<'_>>,
     names: &Names,
-    file: &Path,
     identities: &[IdentitySet],
 ) -> (Vec<Device>, Vec<DockDevice>) {
     let (mut devices, mut docks) = (Vec::new(), Vec::new());
@@ -235,7 +260,7 @@ fn devices_of(
         if names.docks.iter().any(|dock| dock == name) {
             docks.extend(dock::device(name, &at, names));
         } else {
-            devices.extend(device::device(name, &at, names, file, identities));
+            devices.extend(device::device(name, &at, names, identities));
         }
     }
     (devices, docks)
@@ -265,16 +290,19 @@ fn kept(journeys: &At<'_>) -> Vec<String> {
 }
 
 /// `trust:` and `identities:`.
-fn who(
-    fields: &mut Fields<'_>,
-    names: &mut Names,
-    file: &Path,
-) -> (Option<Template>, Vec<IdentitySet>) {
+fn who(fields: &mut Fields<'_>, names: &mut Names) -> (Option<Template>, Vec<IdentitySet>) {
     let trust = fields
         .get("trust")
-        .and_then(|at| identities::path(&at, names, file, &[]));
+        .and_then(|at| identities::path(&at, names, &[]));
     let at = section(fields, "identities", &mut names.identities);
-    let sets = each(at, |name, at| identities::set(name, at, names, file));
+    let entries = at.and_then(|at| at.named()).unwrap_or_default();
+    // A set that can't be read keeps its place: what stands behind the names must not shift.
+    let sets = names.identities.iter().map(|name| {
+        let entry = entries.iter().find(|(entry, _)| entry == name);
+        let set = entry.and_then(|(_, at)| identities::set(name, at, names));
+        set.unwrap_or_else(|| identities::unread(name))
+    });
+    let sets: Vec<IdentitySet> = sets.collect();
     names.columns = identities::columns(&sets);
     (trust, sets)
 }

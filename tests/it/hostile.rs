@@ -1,6 +1,6 @@
 //! Servers that misbehave: each keeps a log of what arrived when, and what the product tells must agree with it.
 
-mod broker;
+pub mod broker;
 mod connecting;
 mod ghosts;
 mod http;
@@ -9,7 +9,7 @@ mod keep_alive;
 mod kicked;
 mod mqtt5;
 mod nobody;
-mod peer;
+pub mod peer;
 mod publishers;
 mod sessions;
-mod stage;
+pub mod stage;

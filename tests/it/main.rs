@@ -23,3 +23,4 @@ mod run;
 mod spec;
 mod support;
 mod tidy;
+mod tls;

@@ -225,6 +225,7 @@ fn towards(loopback: bool, hubs: u64, requests: u64) -> Needs {
             endpoint,
             loopback,
             hubs,
+            secured: false,
             requests,
         }],
     }

@@ -28,7 +28,15 @@ impl Rider {
         written.is_ok()
     }
 
-    fn account_value(&self, column: &str) -> Option<&str> {
+    /// The row of its group in `Plan::riders`.
+    #[must_use]
+    pub fn group(&self) -> usize {
+        self.config.group
+    }
+
+    /// What its account holds in this column; `None` where it has no account, or that has no such column.
+    #[must_use]
+    pub fn account_value(&self, column: &str) -> Option<&str> {
         let accounts = self.config.accounts.as_ref()?;
         accounts.value(self.account?, column)
     }

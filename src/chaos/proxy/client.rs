@@ -7,7 +7,7 @@ use super::wire::{
 use crate::chaos::process::Identity;
 use crate::event::Outcome;
 use crate::net::hosts::{HostError, Hosts};
-use crate::net::http::{self, Http, NoClient, percent_encode, receive};
+use crate::net::http::{self, Http, NoClient, percent_encode};
 use crate::net::state::{self, StateDirectory, StateError};
 use crate::plan::fault::Link;
 use crate::plan::target::Target;
@@ -239,7 +239,7 @@ impl ProxyClient {
         if let Some(body) = body {
             request = request.json(body);
         }
-        receive(request.send().await).await
+        self.http.receive(request.send().await).await
     }
 
     fn accepted(&self, path: &str, answer: http::Answer) -> Result<Vec<u8>, ClientError> {

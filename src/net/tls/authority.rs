@@ -53,6 +53,7 @@ pub struct Authority {
     /// What a hub shows beside its own certificate: authorities between it and the root.
     between: Vec<CertificateDer<'static>>,
     keys_file: PathBuf,
+    state: StateDirectory,
     seed: u64,
     valid: Duration,
 }
@@ -71,6 +72,7 @@ impl Authority {
         valid: Duration,
     ) -> Result<Authority, AuthorityError> {
         let directory = state.identities(name)?;
+        let lock = state.lock_identities()?;
         let own = (directory.join(OWN_CERTIFICATE), directory.join(OWN_KEY));
         let (cert, key) = files.unwrap_or((&own.0, &own.1));
         match (cert.exists(), key.exists()) {
@@ -91,6 +93,7 @@ impl Authority {
             .first()
             .ok_or_else(|| unreadable(cert, "the file holds no certificate"))?;
         let text = fs::read_to_string(key).map_err(|error| unreadable(key, error))?;
+        drop(lock);
         let secret = KeyPair::from_pem(&text).map_err(|error| unreadable(key, error))?;
         let issuer =
             Issuer::from_ca_cert_der(authority, secret).map_err(|error| unreadable(cert, error))?;
@@ -104,6 +107,7 @@ impl Authority {
             issuer,
             between,
             keys_file: directory.join("keys.pem"),
+            state: state.clone(),
             seed,
             valid,
         })
@@ -171,6 +175,8 @@ impl Authority {
 
     /// The keys of the first `count` rows; those that are missing are made and kept.
     fn keys(&self, count: usize) -> Result<Vec<KeyPair>, AuthorityError> {
+        // Another run may want the same keys now: who comes second finds them made.
+        let _held = self.state.lock_identities()?;
         let text = match state::read_private(&self.keys_file) {
             Ok(text) => text,
             Err(StateError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {

@@ -12,10 +12,10 @@ mod wallet;
 
 pub use authority::{Authority, AuthorityError};
 pub use identity::{Identity, IdentityError};
-pub use terms::{Credentials, Session, Terms};
-pub use trouble::{explain, trouble};
+pub use terms::{Credentials, HttpTerms, Lacked, Session, Terms};
+pub use trouble::{explain, trouble, without_a_certificate};
 pub use trust::{Trust, TrustError, TrustStore};
-pub use wallet::{Holders, Wallet, WalletError};
+pub use wallet::{Holders, Owner, Wallet, WalletError, read_all};
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use std::sync::Arc;

@@ -4,16 +4,19 @@ use super::identity::{Identity, serial_of};
 use super::provider;
 use super::trust::{Trust, TrustError};
 use crate::event::CertificateSerial;
-use crate::plan::tls::{DeviceTls, Resume, TlsVersion};
+use crate::plan::tls::{DeviceTls, HttpTls, Resume, TlsVersion};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::sign::CertifiedKey;
 use rustls::{
-    ClientConfig, ClientConnection, HandshakeKind, SignatureScheme, SupportedProtocolVersion,
-    version,
+    ClientConfig, ClientConnection, HandshakeKind, RootCertStore, SignatureScheme,
+    SupportedProtocolVersion, version,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The only HTTP that we speak, as ALPN names it.
+const HTTP: &str = "http/1.1";
 
 /// What all hubs of a device have in common.
 #[derive(Debug)]
@@ -22,9 +25,19 @@ pub struct Terms {
     resume: Resume,
     /// For hubs that show no certificate and resume nothing: one for all.
     plain: Arc<ClientConfig>,
-    /// Whether a peer has asked for a certificate that nobody had.
-    lacked: Arc<AtomicBool>,
+    lacked: Lacked,
 }
+
+/// How requests speak TLS.
+#[derive(Debug, Clone)]
+pub struct HttpTerms {
+    pub config: ClientConfig,
+    pub lacked: Lacked,
+}
+
+/// Whether a peer has asked for a certificate that nobody had. Copies know it of each other.
+#[derive(Debug, Clone, Default)]
+pub struct Lacked(Arc<AtomicBool>);
 
 /// What one hub brings to its handshakes: its certificate and its store of sessions.
 #[derive(Debug, Clone)]
@@ -57,7 +70,7 @@ impl Terms {
                 .map(|version| supported(*version))
                 .collect()
         };
-        let lacked = Arc::new(AtomicBool::new(false));
+        let lacked = Lacked::default();
         let verifier: Arc<dyn ServerCertVerifier> = trust.verifier();
         let mut template = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&versions)
@@ -65,7 +78,7 @@ impl Terms {
             .dangerous()
             .with_custom_certificate_verifier(verifier)
             .with_client_cert_resolver(Arc::new(Nobody {
-                lacked: Arc::clone(&lacked),
+                lacked: lacked.clone(),
             }));
         template.alpn_protocols = tls
             .alpn
@@ -107,7 +120,52 @@ impl Terms {
     /// Whether a peer has asked for a certificate that the hub did not have.
     #[must_use]
     pub fn lacked_a_certificate(&self) -> bool {
-        self.lacked.load(Ordering::Relaxed)
+        self.lacked.is_so()
+    }
+}
+
+impl HttpTerms {
+    /// Those of clients that show `identity` and take up each other's sessions, if they may.
+    pub(super) fn of(
+        tls: &HttpTls,
+        identity: Option<&Identity>,
+        trust: &Trust,
+    ) -> Result<HttpTerms, TrustError> {
+        let terms = DeviceTls {
+            resume: tls.resume,
+            versions: tls.versions.clone(),
+            alpn: vec![HTTP.to_owned()],
+            ..DeviceTls::default()
+        };
+        let terms = Terms::of(&terms, trust)?;
+        let mut config = ClientConfig::clone(&terms.credentials(identity).config);
+        if tls.resume == Resume::Own {
+            // One client asks several servers.
+            config.resumption = Resumption::default();
+        }
+        Ok(HttpTerms {
+            config,
+            lacked: terms.lacked,
+        })
+    }
+
+    /// Where nothing is spoken over TLS, nobody is trusted.
+    pub(in crate::net) fn of_nobody() -> Result<HttpTerms, TrustError> {
+        let builder = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| TrustError::Setup(error.to_string()))?;
+        let builder = builder.with_root_certificates(RootCertStore::empty());
+        Ok(HttpTerms {
+            config: builder.with_no_client_auth(),
+            lacked: Lacked::default(),
+        })
+    }
+}
+
+impl Lacked {
+    #[must_use]
+    pub fn is_so(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -160,12 +218,12 @@ impl ResolvesClientCert for Shown {
 /// Has no certificate, and remembers that one was asked for.
 #[derive(Debug)]
 struct Nobody {
-    lacked: Arc<AtomicBool>,
+    lacked: Lacked,
 }
 
 impl ResolvesClientCert for Nobody {
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
-        self.lacked.store(true, Ordering::Relaxed);
+        self.lacked.0.store(true, Ordering::Relaxed);
         None
     }
 

@@ -1,12 +1,15 @@
-//! Whom we trust: the authorities that vouch for the target's servers.
+//! Whom we trust: the authorities that vouch for the target's servers; and what requests show to them.
 
+use super::identity::{Identity, IdentityError};
 use super::provider;
-use crate::plan::Target;
+use super::terms::HttpTerms;
+use crate::plan::tls::HttpTls;
+use crate::plan::{Target, Template};
+use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::{ClientConfig, RootCertStore};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -23,6 +26,8 @@ pub enum TrustError {
     NoSystem { why: String },
     #[error("can't set up TLS: {0}")]
     Setup(String),
+    #[error("the certificate that requests show: {0}")]
+    Identity(#[from] IdentityError),
 }
 
 /// The authorities of a target. Copies share them.
@@ -95,6 +100,10 @@ pub struct TrustStore {
     /// `None`: the system's.
     file: Option<PathBuf>,
     trust: OnceLock<Result<Trust, TrustError>>,
+    /// How requests speak TLS, unless something else is said.
+    tls: HttpTls,
+    /// The certificate that they show, read when it is first needed.
+    shown: OnceLock<Result<Option<Identity>, IdentityError>>,
 }
 
 impl TrustStore {
@@ -102,11 +111,10 @@ impl TrustStore {
     #[must_use]
     pub fn of(target: &Target) -> TrustStore {
         TrustStore {
-            file: target
-                .trust
-                .as_ref()
-                .map(|path| PathBuf::from(path.to_string())),
+            file: target.trust.as_ref().map(path),
             trust: OnceLock::new(),
+            tls: target.tls.clone(),
+            shown: OnceLock::new(),
         }
     }
 
@@ -123,22 +131,28 @@ impl TrustStore {
             .clone()
     }
 
-    /// How HTTP clients speak TLS; where nothing is spoken over TLS, nobody is trusted.
+    /// How requests speak TLS: as the whole target says, or like `own`, which then counts alone.
     ///
     /// # Errors
-    /// If the authorities can't be had.
-    pub fn for_http(&self, is_needed: bool) -> Result<ClientConfig, TrustError> {
-        let builder = ClientConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| TrustError::Setup(error.to_string()))?;
-        let builder = if is_needed {
-            let verifier = self.trust()?.verifier;
-            builder.with_webpki_verifier(verifier)
-        } else {
-            builder.with_root_certificates(RootCertStore::empty())
-        };
-        let mut config = builder.with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(config)
+    /// If authorities or certificate can't be had.
+    pub fn for_http(
+        &self,
+        own: Option<(&HttpTls, Option<&Identity>)>,
+    ) -> Result<HttpTerms, TrustError> {
+        let trust = self.trust()?;
+        if let Some((tls, identity)) = own {
+            return HttpTerms::of(tls, identity, &trust);
+        }
+        let shown = self.shown.get_or_init(|| {
+            let files = self.tls.files.as_ref();
+            files
+                .map(|files| Identity::of_files(&path(&files.cert), &path(&files.key)))
+                .transpose()
+        });
+        HttpTerms::of(&self.tls, shown.clone()?.as_ref(), &trust)
     }
+}
+
+fn path(template: &Template) -> PathBuf {
+    PathBuf::from(template.to_string())
 }

@@ -3,6 +3,7 @@
 use super::authority::{Authority, AuthorityError, on_all_processors};
 use super::identity::{Identity, IdentityError};
 use crate::net::state::{StateDirectory, StateError};
+use crate::plan::Template;
 use crate::plan::identity::{IdentitySource, IdentityTable, Rows};
 use crate::plan::target::{Device, Target};
 use crate::plan::template::UnknownName;
@@ -13,9 +14,9 @@ use std::sync::Arc;
 /// Certificates that can't be had.
 #[derive(Debug, thiserror::Error)]
 pub enum WalletError {
-    #[error("device `{device}`, {who}: {source}")]
+    #[error("{owner}, {who}: {source}")]
     Identity {
-        device: String,
+        owner: String,
         who: String,
         source: IdentityError,
     },
@@ -81,9 +82,14 @@ impl Wallet {
         let (held, next) = match (source, &device.tls.files) {
             (Some((rows, IdentitySource::Issue(_))), _) => issued(holders, rows, value)?,
             (_, Some(files)) => {
-                let held = read_all(holders, files, value)?;
+                let owner = Owner {
+                    name: format!("device `{}`", device.name),
+                    rows: holders.rows,
+                    count: holders.count,
+                };
+                let held = read_all(&owner, files, value)?;
                 let next = match &device.tls.next_files {
-                    Some(files) => Next::Files(read_all(holders, files, value)?),
+                    Some(files) => Next::Files(read_all(&owner, files, value)?),
                     None => Next::Nothing,
                 };
                 (held, next)
@@ -185,23 +191,34 @@ fn issued(
     Ok((held, next))
 }
 
-fn read_all(
-    holders: &Holders<'_>,
+/// Whose certificates are read.
+pub struct Owner<'a> {
+    /// As messages name it: ``device `lock` ``.
+    pub name: String,
+    pub rows: Option<&'a Rows>,
+    pub count: u64,
+}
+
+/// Reads the certificates of agents, on all processors; only one if all share it.
+///
+/// # Errors
+/// If a file can't be read or used.
+pub fn read_all(
+    owner: &Owner<'_>,
     files: &KeyFiles,
     value: &(dyn Fn(u64, &str, &mut String) -> bool + Sync),
 ) -> Result<Vec<Identity>, WalletError> {
-    let is_shared = files.cert.names().next().is_none() && files.key.names().next().is_none();
-    let agents: Vec<u64> = (0..if is_shared { 1 } else { holders.count }).collect();
+    let agents: Vec<u64> = (0..if files.is_shared() { 1 } else { owner.count }).collect();
     on_all_processors(&agents, |index| {
-        let path = |template: &crate::plan::Template| {
+        let path = |template: &Template| {
             let mut text = String::new();
             template.render_into(&mut text, |name, out| value(*index, name, out))?;
             Ok::<_, UnknownName>(PathBuf::from(text))
         };
         let (cert, key) = (path(&files.cert)?, path(&files.key)?);
         Identity::of_files(&cert, &key).map_err(|source| WalletError::Identity {
-            device: holders.device.name.clone(),
-            who: who(holders.rows, *index),
+            owner: owner.name.clone(),
+            who: who(owner.rows, *index),
             source,
         })
     })
@@ -215,6 +232,6 @@ fn who(rows: Option<&Rows>, index: u64) -> String {
         .and_then(|(table, rows)| Some((table, table.lines.get(rows.row(index))?)));
     match place {
         Some((table, line)) => format!("{}:{line}", table.file.display()),
-        None => format!("hub {index}"),
+        None => format!("agent {index}"),
     }
 }

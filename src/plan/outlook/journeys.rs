@@ -19,6 +19,7 @@ pub(super) fn lines(plan: &Plan, row: usize) -> Vec<String> {
         let name = &plan.target.identities[rows.set].name;
         lines.push(format!("{} accounts of {name}", count(rows.count as u64)));
     }
+    lines.extend(journey.tls.as_ref().map(super::identities::of_requests));
     if !group.idempotency {
         lines.push("no idempotency: a repeated attempt looks like a new one".to_owned());
     }

@@ -5,6 +5,7 @@
 
 mod connects;
 mod docks;
+mod identities;
 mod journeys;
 mod policy;
 

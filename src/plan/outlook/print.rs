@@ -2,6 +2,7 @@
 
 mod marks;
 
+use super::identities;
 use super::policy::policy;
 use super::{Arriving, MarkRoom, Outlook, Phase};
 use crate::plan::HubGroup;
@@ -21,6 +22,7 @@ impl Display for Outlook<'_> {
         self.arrivals(out)?;
         self.needs(out)?;
         self.tokens(out)?;
+        self.identities(out)?;
         self.marks(out)?;
         self.expectations(out)?;
         writeln!(out, "\nHosts that will be contacted")?;
@@ -116,7 +118,10 @@ impl Outlook<'_> {
                 .iter()
                 .map(|planned| format!("authenticates by {}", planned.method));
             let session = device.session.text(device.version);
-            for text in std::iter::once(session).chain(will).chain(authentication) {
+            let besides = will
+                .chain(authentication)
+                .chain(identities::of_hubs(self, group));
+            for text in std::iter::once(session).chain(besides) {
                 writeln!(out, "  {:<14} {text}", "")?;
             }
         }
@@ -169,6 +174,9 @@ impl Outlook<'_> {
                 duration(group.timeout),
                 policy(&group.retry)
             )?;
+            if let Some(tls) = &plan.target.commands[group.command].tls {
+                writeln!(out, "  {:<14} {}", "", identities::of_requests(tls))?;
+            }
         }
         self.docks(out)
     }

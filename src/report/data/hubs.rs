@@ -20,6 +20,12 @@ pub struct HubRow {
     /// The same by what ended them: `FIN`, `keep-alive`, `0x8E session taken over`.
     #[serde(default)]
     pub losses: Vec<CauseRow>,
+    /// Handshakes of TLS that were completed with everything that they take.
+    #[serde(default)]
+    pub handshakes_full: u64,
+    /// Those that took up an earlier session.
+    #[serde(default)]
+    pub handshakes_resumed: u64,
     /// How often a hub became stuck: its session stood, and no publish was acknowledged for the group's timeout.
     #[serde(default)]
     pub stuck: u64,

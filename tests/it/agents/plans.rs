@@ -195,6 +195,7 @@ fn command() -> CommandSpec {
         name: "switch".to_owned(),
         to: 0,
         send: CommandSend::Http(request),
+        tls: None,
     }
 }
 

@@ -27,6 +27,7 @@ fn commanding(ports: &[u16]) -> Plan {
     plan.target.commands.push(CommandSpec {
         name: "switch".to_owned(),
         to: 0,
+        tls: None,
         send: CommandSend::Publish {
             topic: template("d/<serial>/cmd"),
             qos: 1,

@@ -46,6 +46,7 @@ fn issuing(send: CommandSend, broker_port: u16) -> Plan {
         name: "switch".to_owned(),
         to: 0,
         send,
+        tls: None,
     });
     plan.hubs.push(HubGroup {
         name: "homes".to_owned(),

@@ -1,43 +1,19 @@
 //! Certificates that hubs renew, seen by a broker that nobody here wrote.
 
 use super::{LIMIT, broker_target, profile};
+use crate::support::authority::Authority;
 use crate::support::program::Home;
 use crate::support::service::{Mosquitto, mosquitto_with};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
 
 const HUBS: usize = 20;
-
-type Authority = CertifiedIssuer<'static, KeyPair>;
-
-fn params(name: &str, names: &[&str]) -> CertificateParams {
-    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let mut params = CertificateParams::new(names).unwrap();
-    params.distinguished_name.push(DnType::CommonName, name);
-    params
-}
-
-fn authority() -> Authority {
-    let mut params = params("authority of the test", &[]);
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
-}
-
-/// `NAME.pem` and `NAME-key.pem`.
-fn issue(authority: &Authority, folder: &Path, name: &str, names: &[&str]) {
-    let key = KeyPair::generate().unwrap();
-    let certificate = params(name, names).signed_by(&key, authority).unwrap();
-    fs::write(folder.join(format!("{name}.pem")), certificate.pem()).unwrap();
-    fs::write(folder.join(format!("{name}-key.pem")), key.serialize_pem()).unwrap();
-}
 
 /// A mosquitto that wants a certificate of every client and calls it by the name in it.
 fn broker(authority: &Authority) -> Option<Mosquitto> {
     mosquitto_with(|folder| {
         fs::write(folder.join("ca.pem"), authority.pem()).unwrap();
-        issue(authority, folder, "server", &["127.0.0.1"]);
+        authority.write(folder, "server", &["127.0.0.1"]);
         let folder = folder.display();
         format!(
             "cafile {folder}/ca.pem\ncertfile {folder}/server.pem\nkeyfile {folder}/server-key.pem\n\
@@ -52,8 +28,8 @@ fn table(home: &Home, authority: &Authority) {
     // One row more than there are hubs, for the connection over which commands are published.
     for hub in 0..=HUBS {
         let (now, next) = (format!("hub-{hub:03}"), format!("hub-{hub:03}-renewed"));
-        issue(authority, home.path(), &now, &[]);
-        issue(authority, home.path(), &next, &[]);
+        authority.write(home.path(), &now, &[]);
+        authority.write(home.path(), &next, &[]);
         writeln!(
             text,
             "{now},{now}.pem,{now}-key.pem,{next}.pem,{next}-key.pem"
@@ -76,7 +52,7 @@ fn users(log: &str) -> Vec<&str> {
 /// wave each with its next, and nobody with the first again.
 #[test]
 fn a_broker_sees_every_hub_renew() {
-    let authority = authority();
+    let authority = Authority::new();
     let Some(broker) = broker(&authority) else {
         return;
     };
@@ -106,10 +82,12 @@ expect:
     let users = users(&log);
     for hub in 0..HUBS {
         let (now, next) = (format!("hub-{hub:03}"), format!("hub-{hub:03}-renewed"));
-        let of_hub: Vec<&&str> = users
+        let mut of_hub: Vec<&&str> = users
             .iter()
             .filter(|user| **user == now || **user == next)
             .collect();
+        // On a busy machine an attempt may be given up that the broker has let in.
+        of_hub.dedup();
         assert_eq!(of_hub, [&now.as_str(), &next.as_str()], "{log}");
     }
 }

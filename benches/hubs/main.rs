@@ -1,4 +1,5 @@
-//! Idle hubs: memory and client CPU of ours against one rumqttc `EventLoop` per hub.
+//! Idle hubs: memory and client CPU of ours against one rumqttc `EventLoop` per hub. `-- --tls [HUBS] [ROUNDS]`: what TLS costs, see
+//! `tls.rs`.
 //!
 //! `cargo bench --bench hubs -- [HUBS] [ROUNDS]` (19 000 and 5). Each fleet runs in a fresh process against a mosquitto of its
 //! own, the two in turn; printed are the medians. Both connect, subscribe and keep alive, with TCP_NODELAY, at most 90 connects
@@ -10,22 +11,21 @@
     reason = "it starts brokers and processes, and measures by the clock"
 )]
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
+mod machine;
+mod plan;
+mod server;
+mod tls;
+
+use machine::{LIMIT, cpu_us, median, resident_bytes, run_again};
+use plan::KEEP_ALIVE;
 use rumqttc::{AsyncClient, EventLoop, Incoming, MqttOptions, QoS};
 use rushhour::event::Sink;
 use rushhour::live::hubs;
 use rushhour::net::clock::Clock;
 use rushhour::net::hosts::Hosts;
 use rushhour::net::limits::Available;
-use rushhour::plan::fleet::Reconnect;
-use rushhour::plan::json_path::JsonPath;
-use rushhour::plan::target::{CommandTopic, Device, Find};
-use rushhour::plan::{HubGroup, Plan, Target, Template, operation};
-use rushhour::retry::{Backoff, Retry};
 use std::fmt::Write as _;
 use std::net::TcpStream;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -34,8 +34,6 @@ use tokio::sync::Semaphore;
 
 const LISTENERS: usize = 4;
 const CONNECTS_UNDER_WAY: usize = 90;
-const KEEP_ALIVE: Duration = Duration::from_secs(60);
-const LIMIT: Duration = Duration::from_secs(120);
 
 fn main() {
     let arguments: Vec<String> = std::env::args()
@@ -47,7 +45,11 @@ fn main() {
             .get(place)
             .map_or(default, |text| text.parse().expect("a number"))
     };
+    let rest = arguments.get(1..).unwrap_or_default();
     match arguments.first().map(String::as_str) {
+        Some("--tls") => tls::compare(number(1, 5_000), number(2, 3)),
+        Some("--tls-server") => server::serve(rest),
+        Some("--tls-fleet") => tls::measure(rest),
         Some(fleet @ ("ours" | "rumqttc")) => measure(fleet, number(1, 0), number(2, 0)),
         _ => compare(number(0, 19_000), number(1, 5)),
     }
@@ -100,33 +102,13 @@ fn compare(hubs: usize, rounds: usize) {
     );
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 {
-        values[middle]
-    } else {
-        f64::midpoint(values[middle - 1], values[middle])
-    }
-}
-
 fn in_fresh_process(fleet: &str, hubs: usize) -> Measured {
     // A fresh broker on a fresh port: no TIME_WAIT of the round before is in the way.
     let mut broker = Broker::start();
-    let program = std::env::current_exe().expect("the path of this program");
-    let output = Command::new(program)
-        .args([fleet, &hubs.to_string(), &broker.port.to_string()])
-        .stderr(Stdio::inherit())
-        .output()
-        .expect("this program can be started again");
+    let numbers = run_again(&[fleet, &hubs.to_string(), &broker.port.to_string()], &[]);
     broker.stop();
-    let line = String::from_utf8(output.stdout).expect("numbers");
-    let numbers: Vec<f64> = line
-        .split_whitespace()
-        .map(|text| text.parse().expect("a number"))
-        .collect();
     let [bytes_per_hub, cpu_us_per_connect, seconds] = numbers[..] else {
-        panic!("{fleet} measured nothing: {line}");
+        panic!("{fleet} measured nothing: {numbers:?}");
     };
     Measured {
         bytes_per_hub,
@@ -209,7 +191,8 @@ fn measure(fleet: &str, hubs: usize, port: usize) {
 }
 
 async fn ours(count: usize, port: u16) -> hubs::HubFleet {
-    let plan = Arc::new(plan(count, port));
+    let shards = (1..=LISTENERS).map(|listener| format!("mqtt://127.0.0.{listener}:{port}"));
+    let plan = Arc::new(plan::plan(count, shards));
     let told = Arc::new(AtomicU64::new(0));
     let sink: Sink = Arc::new(move |_| {
         told.fetch_add(1, Ordering::Relaxed);
@@ -220,77 +203,6 @@ async fn ours(count: usize, port: u16) -> hubs::HubFleet {
         .expect("every shard is permitted");
     assert!(fleet.all_stand(LIMIT).await, "{:?}", fleet.standing());
     fleet
-}
-
-fn plan(count: usize, port: u16) -> Plan {
-    let template = |text: &str| Template::parse(text).expect("a template");
-    let device = Device {
-        name: "hub".to_owned(),
-        shards: (1..=LISTENERS)
-            .map(|listener| {
-                (
-                    format!("shard-{listener}"),
-                    template(&format!("mqtt://127.0.0.{listener}:{port}")),
-                )
-            })
-            .collect(),
-        find: Find::Hash(template("<serial>")),
-        client_id: template("<serial>"),
-        command: Some(CommandTopic {
-            topic: template("d/<serial>/cmd"),
-            qos: 1,
-            id: JsonPath::parse("$.id").expect("a path"),
-        }),
-        answer: None,
-        ..Device::default()
-    };
-    let target = Target {
-        devices: vec![device],
-        ..Target::default()
-    };
-    let hubs = vec![HubGroup {
-        name: "homes".to_owned(),
-        device: 0,
-        count: u32::try_from(count).expect("a number of hubs"),
-        connect_over: Duration::ZERO,
-        keep_alive: KEEP_ALIVE,
-        timeout: LIMIT,
-        telemetry: None,
-        actuation: Duration::ZERO,
-        reconnect: Reconnect {
-            retry: Retry {
-                backoff: Backoff::Immediate,
-                attempts: None,
-                ..Retry::NEVER
-            },
-            first: Duration::ZERO,
-            healthy_after: Duration::ZERO,
-        },
-        identity: None,
-    }];
-    Plan {
-        profile: PathBuf::new(),
-        about: String::new(),
-        series: None,
-        seed: 1,
-        duration: Duration::ZERO,
-        baseline: Duration::ZERO,
-        sustain: Duration::ZERO,
-        settle: Duration::ZERO,
-        drain: Duration::ZERO,
-        operations: operation::table(&hubs, &[], &[], &target),
-        target,
-        hubs,
-        riders: Vec::new(),
-        issuers: Vec::new(),
-        docks: Vec::new(),
-        triggers: Vec::new(),
-        faults: Vec::new(),
-        steady: Vec::new(),
-        stop_if: Vec::new(),
-        pause_while: Vec::new(),
-        expect: Vec::new(),
-    }
 }
 
 async fn theirs(count: usize, port: u16) {
@@ -340,24 +252,4 @@ async fn until(events: &mut EventLoop, wanted: impl Fn(&Incoming) -> bool) {
             Err(error) => panic!("rumqttc: {error}"),
         }
     }
-}
-
-/// User and system time of this process in microseconds.
-fn cpu_us() -> f64 {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the system tells");
-    (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64
-}
-
-fn resident_bytes() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("the system tells");
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .expect("it has VmRSS");
-    let kilobytes: f64 = line
-        .trim()
-        .trim_end_matches(" kB")
-        .parse()
-        .expect("a number");
-    kilobytes * 1024.0
 }
