@@ -7,7 +7,9 @@ use crate::chaos::proxy::ProxyArguments;
 use crate::chaos::watchdog::WatchdogArguments;
 use crate::chaos::{heal, hold, proxy, watchdog};
 use crate::lab::{self, Defect, LabArguments, PartArguments};
+use crate::plan::metric::catalogue;
 use crate::run::compare::CompareArguments;
+use crate::run::doctor::{self, DoctorArguments};
 use crate::run::ending::Ending;
 use crate::run::interrupt::Interrupt;
 use crate::run::{self, RunArguments};
@@ -54,6 +56,10 @@ enum Command {
     LabPart(PartArguments),
     /// Carry links, so that faults can be put on them.
     Proxy(ProxyArguments),
+    /// Reach everything that a target file names and read its probes once, before any load.
+    Doctor(DoctorArguments),
+    /// Print the catalogue: what expectations may measure, and what a running test exports.
+    Metrics,
     /// Print the JSON Schema of a kind of file, for editors that check while you write.
     Schema {
         /// Which file.
@@ -109,11 +115,9 @@ pub fn main() -> u8 {
                 Ending::Refused.code()
             }
         },
-        Command::Schema { kind } => {
-            // A closed pipe has nobody to read it.
-            let _ = std::io::stdout().write_all(schema(kind).as_bytes());
-            Ending::Passed.code()
-        }
+        Command::Doctor(arguments) => doctor::doctor(&arguments, &interrupt).code(),
+        Command::Metrics => print(&catalogue()),
+        Command::Schema { kind } => print(schema(kind)),
         Command::Hold => match hold::run() {
             Ok(()) => Ending::Passed.code(),
             Err(error) => {
@@ -138,6 +142,12 @@ fn known_defects(arguments: &RunArguments) -> Result<(), Ending> {
             Err(Ending::Refused)
         }
     }
+}
+
+/// Prints a text that needs nothing else. A closed pipe has nobody to read it.
+fn print(text: &str) -> u8 {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ending::Passed.code()
 }
 
 fn healed(healing: Healing) -> Ending {

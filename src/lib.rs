@@ -16,10 +16,10 @@
 //! | [`net`] | the only door to the network: host list, look-ups, source addresses, TLS, identities, HTTP, secrets, limits, the clock |
 //! | [`live`] | what agents decided, done for real: MQTT, riders on Goose, issuers, docks, tokens |
 //! | [`chaos`] | faults done and undone: proxy process with Toxiproxy's API, links, cuts; processes, programs, units, containers, clusters, packets, sessions; journal, watchdog, heal, dry run |
-//! | [`probe`] | reads the target: Prometheus texts; presets are data |
+//! | [`probe`] | reads the target: Prometheus texts, JSON, SQL, consoles, `$SYS` topics, PromQL, programs, canaries; presets are data |
 //! | [`measure`] | recorder, ledger, pool, recovery, verdict |
 //! | [`report`] | one plain `Report`; a function for each form |
-//! | [`watch`] | a running test seen live |
+//! | [`watch`] | a running test seen live: the terminal's line, the page that Prometheus reads |
 //! | [`run`] | one run from start to report, and the table of exit codes |
 //! | [`lab`] | the embedded target, in processes of its own |
 //! | [`cli`] | commands and help texts |

@@ -4,6 +4,7 @@
 
 mod chaos_parts;
 pub mod compare;
+pub mod doctor;
 mod drive;
 mod earlier;
 pub mod ending;
@@ -30,6 +31,7 @@ use crate::spec::{self, Sources, similar};
 use ending::Ending;
 use interrupt::Interrupt;
 use std::io::{ErrorKind, Write};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -59,9 +61,22 @@ pub struct RunArguments {
     /// An earlier run: what `1.2x last` in an expectation is compared with.
     #[arg(long, value_name = "RUN")]
     pub against: Option<PathBuf>,
+    /// Show the running test to Prometheus at this address, such as 127.0.0.1:9464, or at this port of 127.0.0.1.
+    #[arg(long, value_name = "ADDR", value_parser = metrics_address)]
+    pub metrics: Option<SocketAddr>,
     /// Needed for a target whose environment is production.
     #[arg(long)]
     pub allow_production: bool,
+}
+
+/// An address, or a port of the loopback interface.
+fn metrics_address(text: &str) -> Result<SocketAddr, String> {
+    match text.strip_prefix(':').unwrap_or(text).parse::<u16>() {
+        Ok(port) => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
+        Err(_) => text
+            .parse()
+            .map_err(|_| "write an address with its port, or a port".to_owned()),
+    }
 }
 
 impl RunArguments {

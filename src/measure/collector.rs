@@ -11,13 +11,14 @@ use super::phases::Phases;
 use super::places::Places;
 use super::returns::{BadReturn, Returns};
 use super::second::{CommandSecond, Second};
-use super::series::Series;
+use super::series::{Point, Series};
 use super::shard::{Shard, Step, Times};
 use super::totals::Totals;
 use super::transition::{MOST_TRANSITIONS, Transition};
 use crate::event::{Event, MarkId, Offset, Outcome};
 use crate::plan::{OperationKind, Plan};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A second is closed when it has been over for this long: by then every worker has told what happened in it.
@@ -206,6 +207,23 @@ impl Collector {
     #[must_use]
     pub fn phases(&self) -> &Phases {
         &self.phases
+    }
+
+    /// HTTP requests of all agents in these seconds of the clock.
+    #[must_use]
+    pub fn requests(&self, seconds: Range<u64>) -> u64 {
+        let rows = || {
+            let operations = self.plan.operations.iter().enumerate();
+            operations.filter(|(_, operation)| self.plan.asks_over_http(operation.kind))
+        };
+        let points = seconds.filter_map(|second| self.series.get(second));
+        let of = |point: &Point| -> u64 {
+            rows()
+                .filter_map(|(row, _)| point.operations.get(row))
+                .map(|row| u64::from(row.attempted) + u64::from(row.continued))
+                .sum()
+        };
+        points.map(of).sum()
     }
 
     /// Where hubs are and were.

@@ -135,7 +135,7 @@ impl Collector {
         if self.plan().issuers.is_empty() {
             return Vec::new();
         }
-        let rows = recoveries.iter().filter_map(|recovery| {
+        let rows = recoveries.iter().map(|recovery| {
             let marks = self.marks();
             let end = self.series().end();
             let next = marks.rows.iter().filter_map(|row| row.begin);
@@ -157,13 +157,13 @@ impl Collector {
                     latency_mean_us: sum.took_us as f64 / f64::from(sum.settled),
                 })
             };
-            Some(Interference {
+            Interference {
                 mark: recovery.mark,
                 hit: hit.len() as u64 - others,
                 others,
                 before: seen(row_of(from)..begin),
                 during: seen(during.clone()),
-            })
+            }
         });
         rows.collect()
     }

@@ -10,6 +10,7 @@ pub mod critical;
 pub mod explained;
 pub mod figures;
 pub mod histogram;
+pub mod inferred;
 pub mod interference;
 pub mod interval;
 pub mod judge;

@@ -41,6 +41,19 @@ pub struct Reading {
     /// `process_start_time_seconds`, if exported: a change proves a restart.
     pub started: Option<f64>,
     pub values: Vec<Value>,
+    pub cost: Cost,
+}
+
+/// What one reading cost, and how well it could be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// From the question to the last byte of the answer.
+    pub took_us: u64,
+    pub bytes: u64,
+    /// Lines that make no sense.
+    pub bad_lines: u64,
+    /// Lines that repeat a series.
+    pub duplicate_lines: u64,
 }
 
 /// One value in the unit of its signal (times in microseconds).
@@ -68,12 +81,11 @@ pub enum Counter {
     /// Requests that had to wait at all: the pools of Go's `database/sql` export no other count.
     Waiters,
     /// Waits of at most this many microseconds (`le` of a histogram; infinite for all).
-    WaitBucket {
-        at_most_us: f64,
-    },
-    Acquires,
-    Timeouts,
-    Connects,
+    WaitBucket { at_most_us: f64 },
+    /// Requests that arrived, counted before they wait: of PgBouncer before 1.23 these are the only count that goes with the time waited.
+    Arrivals,
+    /// The counter of a signal that only grows.
+    Of(Signal),
 }
 
 /// A reading that did not come about.
@@ -126,6 +138,40 @@ pub struct PoolSeries {
     /// The last gap's text, for a person who asks why.
     last_gap: Option<String>,
     restarts: u64,
+    /// The last round brought an answer of every instance.
+    sees: bool,
+    costs: Costs,
+}
+
+/// What the readings of a source cost, over the whole run.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Costs {
+    pub answers: u64,
+    /// Of the slowest instance in the last round.
+    pub last_us: u64,
+    pub mean_us: f64,
+    pub longest_us: u64,
+    /// Of the largest answer.
+    pub bytes: u64,
+    /// Lines that make no sense, and lines that repeat a series, in the last round.
+    pub bad_lines: u64,
+    pub duplicate_lines: u64,
+}
+
+impl Costs {
+    fn begin_round(&mut self) {
+        (self.last_us, self.bad_lines, self.duplicate_lines) = (0, 0, 0);
+    }
+
+    fn add(&mut self, cost: Cost) {
+        self.answers += 1;
+        self.last_us = self.last_us.max(cost.took_us);
+        self.longest_us = self.longest_us.max(cost.took_us);
+        self.mean_us += (cost.took_us as f64 - self.mean_us) / self.answers as f64;
+        self.bytes = self.bytes.max(cost.bytes);
+        self.bad_lines += cost.bad_lines;
+        self.duplicate_lines += cost.duplicate_lines;
+    }
 }
 
 /// One round, summed over the instances that answered.
@@ -137,21 +183,11 @@ struct Row {
     since: Option<Offset>,
     /// Whether every instance answered.
     complete: bool,
-    waiting: Option<f64>,
-    in_use: Option<f64>,
-    max: Option<f64>,
-    /// The fullest instance's `in_use` over its `max`.
-    saturation: Option<f64>,
-    depth: Option<f64>,
-    age: Option<f64>,
-    connections: Option<f64>,
-    value: Option<f64>,
+    /// In the order of `Signal::ALL`: the gauges, and how much each counter of a signal grew.
+    signals: [Option<f64>; Signal::ALL.len()],
     wait_sum_us: Option<f64>,
     wait_count: Option<f64>,
     waiters: Option<f64>,
-    acquires: Option<f64>,
-    timeouts: Option<f64>,
-    connects: Option<f64>,
     /// Increase of each cumulative bucket, in the order of `PoolSeries::bounds`.
     buckets: Box<[f64]>,
 }
@@ -168,6 +204,8 @@ impl PoolSeries {
             gaps: BTreeMap::new(),
             last_gap: None,
             restarts: 0,
+            sees: false,
+            costs: Costs::default(),
         }
     }
 
@@ -180,6 +218,9 @@ impl PoolSeries {
         };
         let mut buckets = vec![0.0; self.bounds.len()];
         let (mut answered, mut middle_us) = (0_u64, 0_u128);
+        if sample.instances.iter().any(Result::is_ok) {
+            self.costs.begin_round();
+        }
         for (instance, outcome) in sample.instances.into_iter().enumerate() {
             match outcome {
                 Err(gap) => {
@@ -190,6 +231,7 @@ impl PoolSeries {
                     answered += 1;
                     middle_us += u128::from(reading.at.0);
                     row.add_gauges(&reading.values);
+                    self.costs.add(reading.cost);
                     let (increases, restarted) = self.counters.increases(instance, reading);
                     self.restarts += u64::from(restarted);
                     for (counter, increase) in increases {
@@ -198,6 +240,7 @@ impl PoolSeries {
                 }
             }
         }
+        self.sees = answered == instances as u64 && instances > 0;
         if answered == 0 {
             return;
         }
@@ -207,21 +250,29 @@ impl PoolSeries {
         self.rows.push(row);
     }
 
+    /// Whether the last round brought an answer of every instance.
+    #[must_use]
+    pub fn is_seeing(&self) -> bool {
+        self.sees
+    }
+
+    /// What its readings cost; `None` before the first.
+    #[must_use]
+    pub fn costs(&self) -> Option<Costs> {
+        (self.costs.answers > 0).then_some(self.costs)
+    }
+
     /// Whether any round brought this gauge or counter.
     #[must_use]
     pub fn has(&self, signal: Signal) -> bool {
-        self.rows.iter().any(|row| match signal {
-            Signal::Wait => row.wait_sum_us.is_some(),
-            Signal::Timeouts => row.timeouts.is_some(),
-            Signal::Acquires => row.acquires.is_some(),
-            Signal::Connects => row.connects.is_some(),
-            gauge => row.gauge(gauge).is_some(),
+        self.rows.iter().any(|row| {
+            row.of(signal).is_some() || (signal == Signal::Wait && row.wait_sum_us.is_some())
         })
     }
 }
 
 impl Row {
-    /// Gauges are summed over series and instances, ages are not: the oldest counts.
+    /// Gauges are summed over series and instances, times are not: the longest counts, and so does the fullest instance.
     fn add_gauges(&mut self, values: &[Value]) {
         let (mut in_use, mut max) = (None, None);
         for value in values {
@@ -234,27 +285,28 @@ impl Row {
             match signal {
                 Signal::InUse => add(&mut in_use, value),
                 Signal::Max => add(&mut max, value),
-                Signal::Waiting => add(&mut self.waiting, value),
-                Signal::Depth => add(&mut self.depth, value),
-                Signal::Connections => add(&mut self.connections, value),
-                Signal::Value => add(&mut self.value, value),
-                Signal::Age => self.age = Some(self.age.map_or(value, |age| age.max(value))),
-                Signal::Wait | Signal::Timeouts | Signal::Acquires | Signal::Connects => {}
+                // A probe's own connection may be one above the limit: a pool is never more than full.
+                Signal::Saturation => self.raise(signal, value.clamp(0.0, 1.0)),
+                signal if signal.is_time() => self.raise(signal, value),
+                signal => add(self.slot(signal), value),
             }
         }
         if let (Some(in_use), Some(max)) = (in_use, max)
             && max > 0.0
         {
-            // A probe's own connection may be one above the limit: a pool is never more than full.
-            let full = (in_use / max).clamp(0.0, 1.0);
-            self.saturation = Some(self.saturation.map_or(full, |fullest| fullest.max(full)));
+            self.raise(Signal::Saturation, (in_use / max).clamp(0.0, 1.0));
         }
         if let Some(in_use) = in_use {
-            add(&mut self.in_use, in_use);
+            add(self.slot(Signal::InUse), in_use);
         }
         if let Some(max) = max {
-            add(&mut self.max, max);
+            add(self.slot(Signal::Max), max);
         }
+    }
+
+    fn raise(&mut self, signal: Signal, value: f64) {
+        let slot = self.slot(signal);
+        *slot = Some(slot.map_or(value, |other| other.max(value)));
     }
 
     fn add_increase(
@@ -268,9 +320,9 @@ impl Row {
             Counter::WaitSum => add(&mut self.wait_sum_us, increase),
             Counter::WaitCount => add(&mut self.wait_count, increase),
             Counter::Waiters => add(&mut self.waiters, increase),
-            Counter::Acquires => add(&mut self.acquires, increase),
-            Counter::Timeouts => add(&mut self.timeouts, increase),
-            Counter::Connects => add(&mut self.connects, increase),
+            // The preset reads the same counter as a signal of its own.
+            Counter::Arrivals => {}
+            Counter::Of(signal) => add(self.slot(signal), increase),
             Counter::WaitBucket { at_most_us } => {
                 let place = bounds.place(at_most_us);
                 if buckets.len() <= place {
@@ -281,31 +333,27 @@ impl Row {
         }
     }
 
-    fn gauge(&self, signal: Signal) -> Option<f64> {
-        match signal {
-            Signal::Waiting => self.waiting,
-            Signal::InUse => self.in_use,
-            Signal::Max => self.max,
-            Signal::Depth => self.depth,
-            Signal::Age => self.age,
-            Signal::Connections => self.connections,
-            Signal::Value => self.value,
-            Signal::Wait | Signal::Timeouts | Signal::Acquires | Signal::Connects => None,
-        }
+    fn slot(&mut self, signal: Signal) -> &mut Option<f64> {
+        &mut self.signals[signal as usize]
+    }
+
+    /// A gauge, or the increase of a counter.
+    fn of(&self, signal: Signal) -> Option<f64> {
+        self.signals[signal as usize]
     }
 
     /// Requests that got a connection in this row. Where no counter says so: waits that ended less those that ended by giving up,
     /// which HikariCP and OpenTelemetry's histograms count. More give-ups than ended waits prove that they are not counted here.
     fn acquired(&self) -> Option<f64> {
         let ended = self.wait_count.map(|ended| {
-            let gave_up = self.timeouts.unwrap_or(0.0);
+            let gave_up = self.of(Signal::Timeouts).unwrap_or(0.0);
             if gave_up <= ended {
                 ended - gave_up
             } else {
                 ended
             }
         });
-        self.acquires.or(ended)
+        self.of(Signal::Acquires).or(ended)
     }
 
     /// The middle of the time that the increases cover: it decides to which window they belong.

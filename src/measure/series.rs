@@ -26,6 +26,8 @@ pub struct OperationPoint {
     pub attempted: u32,
     /// `attempted` by tenths of the second.
     pub tenths: Tenths,
+    /// Attempts that were meant and no retries (polls, further candidates); they are not among `attempted`.
+    pub continued: u32,
     /// Attempts that the target refused.
     pub refused: u32,
     /// Of those: because there were too many at once.
@@ -57,6 +59,7 @@ impl OperationPoint {
             started: second.started,
             attempted: second.attempted,
             tenths: second.tenths,
+            continued: second.continued,
             refused: second.refused,
             throttled: second.throttled,
             ok: second.ok,

@@ -236,13 +236,7 @@ impl Shard {
                 outcome,
                 ..
             } => {
-                contents.tally(operation, outcome).attempts += 1;
-                if matches!(outcome, Outcome::Refused(_))
-                    && let Some(row) = contents.operation(&self.plan, at, operation)
-                {
-                    row.refused += 1;
-                    row.throttled += u32::from(outcome.is_throttling());
-                }
+                contents.answered(&self.plan, at, operation, outcome);
             }
             Event::Retry {
                 operation, change, ..
@@ -351,6 +345,17 @@ impl Contents {
             && let Some(row) = self.hubs(plan, at, group)
         {
             row.connects += 1;
+        }
+    }
+
+    /// One attempt was answered.
+    fn answered(&mut self, plan: &Plan, at: Offset, operation: OperationId, outcome: Outcome) {
+        self.tally(operation, outcome).attempts += 1;
+        if matches!(outcome, Outcome::Refused(_))
+            && let Some(row) = self.operation(plan, at, operation)
+        {
+            row.refused += 1;
+            row.throttled += u32::from(outcome.is_throttling());
         }
     }
 

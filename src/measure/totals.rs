@@ -42,6 +42,9 @@ pub struct OperationTotal {
     pub shared_accounts: u64,
     pub ok: u64,
     pub declined: u64,
+    /// Attempts that the target refused, and of those: because there were too many at once.
+    pub refused: u64,
+    pub throttled: u64,
     /// `not_sent` is among them, `timed_out` is not.
     pub failed: u64,
     pub timed_out: u64,
@@ -71,7 +74,9 @@ pub struct HubTotal {
     pub stuck: u64,
     pub freed: u64,
     pub handshakes: Handshakes,
-    /// Attempts to connect after 0:00, when every hub had stood.
+    /// Attempts to connect.
+    pub connects: u64,
+    /// Of those: after 0:00, when every hub had stood.
     pub reconnects: u64,
     /// By the discriminant of [`PacketKind`].
     pub packets: [PacketCount; PacketKind::ALL.len()],
@@ -94,6 +99,8 @@ impl OperationTotal {
         self.shared_accounts += u64::from(second.shared_accounts);
         self.ok += u64::from(second.ok);
         self.declined += u64::from(second.declined);
+        self.refused += u64::from(second.refused);
+        self.throttled += u64::from(second.throttled);
         self.failed += u64::from(second.failed);
         self.timed_out += u64::from(second.timed_out);
         self.not_sent += u64::from(second.not_sent);
@@ -149,6 +156,7 @@ impl Totals {
             total.retained += u64::from(now.retained);
             total.stuck += u64::from(now.stuck);
             total.freed += u64::from(now.freed);
+            total.connects += u64::from(now.connects);
             total.reconnects += if loaded { u64::from(now.connects) } else { 0 };
         }
     }

@@ -3,6 +3,8 @@
 //! Decides what the wire sees: no proxy of the environment, no redirect followed, no request sent twice (but see [`Sending`]), no
 //! compression, no host that the target file does not name. Knows neither agents nor schedules.
 
+mod date;
+
 use super::hosts::{Endpoint, HostError, Hosts};
 use super::kept::{Kept, Sending};
 use super::stream::tls_error;

@@ -51,10 +51,10 @@ impl Target {
             }
         }
         for source in &self.probes.sources {
-            let place = format!("probes.sources.{}.scrape", source.name);
+            let place = format!("probes.sources.{}.{}", source.name, source.origin.key());
+            let addresses = source.origin.addresses();
             all.extend(
-                source
-                    .scrape
+                addresses
                     .iter()
                     .map(|address| (place.clone(), address.to_string())),
             );

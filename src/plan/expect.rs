@@ -56,6 +56,11 @@ pub enum Subject {
         sources: Vec<usize>,
         of: QueueSignal,
     },
+    /// `broker takeovers`, `emqx connects`
+    Broker {
+        sources: Vec<usize>,
+        of: BrokerSignal,
+    },
     /// `trips-open value`
     Probe { source: usize },
     /// `returns lost`, `stations stored`: rows of `Plan::docks`; a count or a share of the returns handed over.
@@ -145,6 +150,20 @@ pub enum PoolSignal {
     Saturation,
     Stalled,
     Timeouts,
+    /// Connections taken for each HTTP request that was sent.
+    AcquiresPerRequest,
+}
+
+/// What a broker counts itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BrokerSignal {
+    Connections,
+    /// Per second.
+    Connects,
+    /// Per second.
+    Disconnects,
+    Takeovers,
+    Dropped,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! The table of everything that is measured by name.
 
+use super::Plan;
 use super::dock::DockGroup;
 use super::fleet::{HubGroup, IssuerGroup, RiderGroup};
-use super::target::{Device, Find, StepAction, Target};
+use super::target::{CommandSend, Device, Find, StepAction, Target};
 use crate::event::OperationId;
 
 /// The group under which tokens stand in reports: they belong to nobody.
@@ -189,5 +190,27 @@ impl OperationKind {
             self,
             OperationKind::Journey { .. } | OperationKind::Span { .. }
         )
+    }
+}
+
+impl Plan {
+    /// Whether actions of this kind are HTTP requests.
+    #[must_use]
+    pub fn asks_over_http(&self, kind: OperationKind) -> bool {
+        match kind {
+            OperationKind::Step { .. }
+            | OperationKind::Closing { .. }
+            | OperationKind::Find { .. }
+            | OperationKind::Status { .. }
+            | OperationKind::Return { .. } => true,
+            OperationKind::Issue { issuers } => {
+                let command = self
+                    .issuers
+                    .get(issuers)
+                    .and_then(|group| self.target.commands.get(group.command));
+                command.is_some_and(|command| matches!(command.send, CommandSend::Http(_)))
+            }
+            _ => false,
+        }
     }
 }

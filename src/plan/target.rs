@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use super::probe::{Origin, Plays, ProbeSource, Probes, Reading, SeriesSelector, Signals};
+
 pub use super::journey::{Candidates, Closing, Journey, Poll, Repeat, Span, Step, StepAction};
 
 /// The target file, checked.
@@ -227,78 +229,6 @@ pub struct Answer {
     pub or_end: Option<String>,
 }
 
-/// What is read from the target while the run goes on.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Probes {
-    pub every: Duration,
-    pub timeout: Duration,
-    /// Share of the run without readings from which on a verdict is not possible.
-    pub max_blind: f64,
-    pub sources: Vec<ProbeSource>,
-}
-
-impl Default for Probes {
-    fn default() -> Self {
-        Probes {
-            every: Duration::from_secs(1),
-            timeout: Duration::from_millis(800),
-            max_blind: 0.05,
-            sources: Vec::new(),
-        }
-    }
-}
-
-/// One source of readings.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ProbeSource {
-    pub name: String,
-    pub plays: Plays,
-    /// Prometheus endpoints, one per instance.
-    pub scrape: Vec<Template>,
-    pub signals: Signals,
-}
-
-/// The part that a source plays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plays {
-    Pool,
-    Queue,
-    Broker,
-    /// A value of its own, known by the source's name.
-    Value,
-}
-
-/// Where the signals stand in a scraped text.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Signals {
-    /// A preset by its name; presets are data in `probe`.
-    Preset(String),
-    /// Signal name to its reading.
-    Own(Vec<(String, Reading)>),
-}
-
-/// How one signal is read from a Prometheus text.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Reading {
-    Gauge(SeriesSelector),
-    Counter(SeriesSelector),
-    /// Increase of the first over increase of the second.
-    Ratio {
-        sum: SeriesSelector,
-        count: SeriesSelector,
-    },
-    /// A histogram by its base name.
-    Histogram(SeriesSelector),
-}
-
-/// A metric name with labels that must match, and the factor that brings its value to the signal's unit.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SeriesSelector {
-    pub metric: String,
-    pub labels: Vec<(String, String)>,
-    pub scale: f64,
-}
-
 impl Device {
     fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
         self.tls.each_template(each);
@@ -373,8 +303,7 @@ impl Target {
         self.probes
             .sources
             .iter_mut()
-            .flat_map(|source| &mut source.scrape)
-            .for_each(&mut *each);
+            .for_each(|source| source.origin.each_template(each));
         self.tokens
             .iter_mut()
             .for_each(|token| token.each_template(each));

@@ -1,10 +1,10 @@
-//! From a scraped text to the signals of one source.
+//! From the series that an origin told to the signals of one source.
 
 use super::presets::{self, Form, Preset};
 use super::prometheus::{Series, scan};
 use crate::measure::pool::{Counter, Value};
+use crate::plan::probe::{ProbeSource, Reading, SeriesSelector, Signals};
 use crate::plan::signal::Signal;
-use crate::plan::target::{ProbeSource, Reading, SeriesSelector, Signals};
 use std::collections::HashSet;
 
 /// What a source's signals are called in its text.
@@ -14,14 +14,18 @@ pub struct Extractor {
     forms: Vec<Wanted>,
     /// Every metric that has to be read, dots as underscores.
     metrics: HashSet<String>,
+    /// The source's `match`.
+    labels: Vec<(String, String)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 struct Wanted {
     signal: Signal,
     reading: Reading,
-    /// The count of a ratio leaves out who did not have to wait.
-    waiters_only: bool,
+    /// What the count of a ratio counts.
+    counts: Counter,
+    except: Option<(&'static str, &'static str)>,
+    renamed: Option<(&'static str, &'static str)>,
 }
 
 /// What one text said.
@@ -33,8 +37,21 @@ pub struct Extracted {
     pub values: Vec<Value>,
     /// Under which metric each signal was found.
     pub found: Vec<(Signal, String)>,
-    pub bad_lines: u64,
-    pub duplicate_lines: u64,
+}
+
+/// Where one signal was found, for a person.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Match {
+    pub signal: Signal,
+    pub metric: String,
+    /// What the exported value is multiplied by; times become microseconds.
+    pub scale: f64,
+    /// The labels of every series that counts, as they were exported.
+    pub series: Vec<String>,
+    /// The highest finite bucket of a histogram, in microseconds.
+    pub top_bucket_us: Option<f64>,
+    /// The value that it has now, where it is one number, in the signal's unit.
+    pub value: Option<f64>,
 }
 
 /// A source that names something unknown.
@@ -54,7 +71,8 @@ pub enum UnknownSource {
     },
 }
 
-const STARTED: &str = "process_start_time_seconds";
+/// When a process started: the proof of a restart.
+pub(super) const STARTED: &str = "process_start_time_seconds";
 
 impl Extractor {
     /// The extractor of a source.
@@ -78,23 +96,43 @@ impl Extractor {
         };
         let mut metrics: HashSet<String> = forms.iter().flat_map(Wanted::metrics).collect();
         metrics.insert(STARTED.to_owned());
-        Ok(Extractor { forms, metrics })
+        Ok(Extractor {
+            forms,
+            metrics,
+            labels: source.labels.clone(),
+        })
     }
 
-    /// Reads one text. Of the alternatives of a signal the first one that is there counts.
+    /// Every metric that has to be read; of a JSON document, every path.
+    pub fn metrics(&self) -> impl Iterator<Item = &str> {
+        self.metrics.iter().map(String::as_str)
+    }
+
+    /// Whether a metric of this name has to be read.
+    #[must_use]
+    pub fn wants(&self, name: &str) -> bool {
+        self.metrics.contains(normal(name).as_str())
+    }
+
+    /// Reads one text of Prometheus.
     #[must_use]
     pub fn read(&self, body: &[u8]) -> Extracted {
-        let scan = scan(body, |name| self.metrics.contains(normal(name).as_str()));
+        self.extract(scan(body, |name| self.wants(name)).series)
+    }
+
+    /// Finds the signals. Of the alternatives of a signal the first one that is there counts.
+    #[must_use]
+    pub fn extract(&self, series: Vec<Series>) -> Extracted {
+        let series: Vec<Series> = series.into_iter().map(normalised).collect();
         let mut extracted = Extracted {
-            bad_lines: scan.bad_lines,
-            duplicate_lines: scan.duplicate_lines,
+            started: series
+                .iter()
+                .find(|series| series.name == STARTED)
+                .map(|series| series.value),
             ..Extracted::default()
         };
-        let series: Vec<Series> = scan.series.into_iter().map(normalised).collect();
-        extracted.started = series
-            .iter()
-            .find(|series| series.name == STARTED)
-            .map(|series| series.value);
+        let matching = self.matching(&series);
+        let mut only_fixed = true;
         for form in &self.forms {
             if extracted
                 .found
@@ -103,54 +141,88 @@ impl Extractor {
             {
                 continue;
             }
-            let values = form.values(&series);
+            let values = form.values(&form.kept(&matching));
             if !values.is_empty() {
+                only_fixed &= matches!(form.reading, Reading::Fixed(_));
                 extracted
                     .found
                     .push((form.signal, form.metric().to_owned()));
                 extracted.values.extend(values);
             }
         }
+        // A number that is fixed says nothing about whether anything was read.
+        if only_fixed {
+            extracted.values.clear();
+        }
         extracted
+    }
+
+    /// The same as [`Extractor::extract`], told so that a person can check it.
+    #[must_use]
+    pub fn explain(&self, series: Vec<Series>) -> Vec<Match> {
+        let found = self.extract(series.clone()).found;
+        let series: Vec<Series> = series.into_iter().map(normalised).collect();
+        let matching = self.matching(&series);
+        let one = |(signal, metric): &(Signal, String)| {
+            let form = self
+                .forms
+                .iter()
+                .find(|form| form.signal == *signal && form.metric() == metric)?;
+            Some(form.explain(&form.kept(&matching)))
+        };
+        found.iter().filter_map(one).collect()
+    }
+
+    /// The series that the source's `match` leaves.
+    fn matching(&self, series: &[Series]) -> Vec<Series> {
+        let fits = |one: &&Series| {
+            self.labels
+                .iter()
+                .all(|(label, value)| one.label(label).is_none_or(|given| given == value))
+        };
+        // A preset may know the label under another name, and looks again after it has renamed it.
+        series.iter().filter(fits).cloned().collect()
     }
 }
 
 fn wanted_of(preset: &Preset) -> Vec<Wanted> {
-    let pick = |metric: &str, labels: Option<(&str, &str)>, scale| SeriesSelector {
-        metric: metric.to_owned(),
-        labels: labels
+    preset.rows.iter().map(wanted_by).collect()
+}
+
+fn wanted_by(row: &presets::Row) -> Wanted {
+    let pick = |metric: &str, scale| SeriesSelector {
+        labels: row
+            .only
             .iter()
             .map(|(label, value)| ((*label).to_owned(), (*value).to_owned()))
             .collect(),
-        scale,
+        ..SeriesSelector::named(metric, scale)
     };
-    let form = |row: &presets::Row| {
-        let (reading, waiters_only) = match row.form {
-            Form::Gauge(metric, label) => (Reading::Gauge(pick(metric, label, row.scale)), false),
-            Form::Counter(metric) => (Reading::Counter(pick(metric, None, row.scale)), false),
-            Form::Histogram(metric) => (Reading::Histogram(pick(metric, None, row.scale)), false),
-            Form::Ratio { sum, count } => (
-                Reading::Ratio {
-                    sum: pick(sum, None, row.scale),
-                    count: pick(count, None, 1.0),
-                },
-                false,
-            ),
-            Form::WaitersOnly { sum, count } => (
-                Reading::Ratio {
-                    sum: pick(sum, None, row.scale),
-                    count: pick(count, None, 1.0),
-                },
-                true,
-            ),
-        };
-        Wanted {
-            signal: row.signal,
-            reading,
-            waiters_only,
-        }
+    let ratio = |sum: &str, count: &str| Reading::Ratio {
+        sum: pick(sum, row.scale),
+        count: pick(count, 1.0),
     };
-    preset.rows.iter().map(form).collect()
+    let (reading, counts) = match row.form {
+        Form::Gauge(metric) => (Reading::Gauge(pick(metric, row.scale)), Counter::WaitCount),
+        Form::Counter(metric) => (
+            Reading::Counter(pick(metric, row.scale)),
+            Counter::WaitCount,
+        ),
+        Form::Histogram(metric) => (
+            Reading::Histogram(pick(metric, row.scale)),
+            Counter::WaitCount,
+        ),
+        Form::Ratio { sum, count } => (ratio(sum, count), Counter::WaitCount),
+        Form::WaitersOnly { sum, count } => (ratio(sum, count), Counter::Waiters),
+        Form::Arrived { sum, count } => (ratio(sum, count), Counter::Arrivals),
+    };
+    Wanted {
+        signal: row.signal,
+        reading,
+        counts,
+        except: row.except,
+        renamed: row.renamed,
+    }
 }
 
 fn wanted(source: &ProbeSource, name: &str, reading: &Reading) -> Result<Wanted, UnknownSource> {
@@ -166,11 +238,14 @@ fn wanted(source: &ProbeSource, name: &str, reading: &Reading) -> Result<Wanted,
             normalise(sum);
             normalise(count);
         }
+        Reading::Fixed(_) => {}
     }
     Ok(Wanted {
         signal,
         reading,
-        waiters_only: false,
+        counts: Counter::WaitCount,
+        except: None,
+        renamed: None,
     })
 }
 
@@ -182,6 +257,77 @@ impl Wanted {
                 &pick.metric
             }
             Reading::Ratio { sum, .. } => &sum.metric,
+            Reading::Fixed(_) => "a fixed number",
+        }
+    }
+
+    /// The series without those that the preset leaves out, labels renamed.
+    fn kept(&self, series: &[Series]) -> Vec<Series> {
+        let metrics = self.metrics();
+        let mut kept: Vec<Series> = series
+            .iter()
+            .filter(|one| metrics.contains(&one.name))
+            .cloned()
+            .collect();
+        if let Some((from, to)) = self.renamed {
+            for one in &mut kept {
+                let value = one.label(from).map(str::to_owned);
+                one.labels
+                    .retain(|(label, _)| value.is_none() || label != to);
+                for (label, _) in one.labels.iter_mut().filter(|(label, _)| label == from) {
+                    to.clone_into(label);
+                }
+            }
+        }
+        if let Some((label, value)) = self.except {
+            kept.retain(|one| one.label(label) != Some(value));
+        }
+        kept
+    }
+
+    fn explain(&self, series: &[Series]) -> Match {
+        let values = self.values(series);
+        let (scale, labels) = match &self.reading {
+            Reading::Gauge(pick) | Reading::Counter(pick) | Reading::Histogram(pick) => {
+                (pick.scale, &pick.labels)
+            }
+            Reading::Ratio { sum, .. } => (sum.scale, &sum.labels),
+            Reading::Fixed(_) => (1.0, &Vec::new()),
+        };
+        let tops = values.iter().filter_map(|value| match value {
+            Value::Counter {
+                counter: Counter::WaitBucket { at_most_us },
+                ..
+            } if at_most_us.is_finite() => Some(*at_most_us),
+            _ => None,
+        });
+        let numbers: Vec<f64> = values
+            .iter()
+            .map(|value| match value {
+                Value::Gauge { value, .. } | Value::Counter { value, .. } => *value,
+            })
+            .collect();
+        let is_number = matches!(
+            self.reading,
+            Reading::Gauge(_) | Reading::Counter(_) | Reading::Fixed(_)
+        );
+        let mut shown: Vec<String> = series
+            .iter()
+            .filter(|one| {
+                labels
+                    .iter()
+                    .all(|(label, value)| one.label(label) == Some(value))
+            })
+            .map(labels_of)
+            .collect();
+        shown.dedup();
+        Match {
+            signal: self.signal,
+            metric: self.metric().to_owned(),
+            scale,
+            series: shown,
+            top_bucket_us: tops.reduce(f64::max),
+            value: is_number.then(|| numbers.iter().sum()),
         }
     }
 
@@ -193,6 +339,7 @@ impl Wanted {
             Reading::Histogram(pick) => ["bucket", "sum", "count"]
                 .map(|part| format!("{}_{part}", pick.metric))
                 .to_vec(),
+            Reading::Fixed(_) => Vec::new(),
         }
     }
 
@@ -206,20 +353,10 @@ impl Wanted {
                 matching(series, pick, &pick.metric).map(gauge).collect()
             }
             Reading::Counter(pick) => {
-                let counter = match self.signal {
-                    Signal::Timeouts => Counter::Timeouts,
-                    Signal::Connects => Counter::Connects,
-                    _ => Counter::Acquires,
-                };
-                counters(series, pick, &pick.metric, counter)
+                counters(series, pick, &pick.metric, Counter::Of(self.signal))
             }
             Reading::Ratio { sum, count } => {
-                let counted = if self.waiters_only {
-                    Counter::Waiters
-                } else {
-                    Counter::WaitCount
-                };
-                let counts = counters(series, count, &count.metric, counted);
+                let counts = counters(series, count, &count.metric, self.counts);
                 if counts.is_empty() {
                     return Vec::new();
                 }
@@ -228,8 +365,23 @@ impl Wanted {
                 values
             }
             Reading::Histogram(pick) => histogram(series, pick),
+            Reading::Fixed(value) => vec![Value::Gauge {
+                signal: self.signal,
+                value: *value,
+            }],
         }
     }
+}
+
+/// The labels of a series as Prometheus writes them, without the bound of a bucket.
+fn labels_of(series: &Series) -> String {
+    let labels: Vec<String> = series
+        .labels
+        .iter()
+        .filter(|(label, _)| label != "le")
+        .map(|(label, value)| format!("{label}={value:?}"))
+        .collect();
+    format!("{{{}}}", labels.join(","))
 }
 
 /// Sum, count and buckets of a histogram; of a summary the first two.
@@ -307,8 +459,11 @@ fn identity(series: &Series) -> String {
     text
 }
 
-/// Dots become underscores: UTF-8 names of Prometheus 3 are the same metrics.
+/// Dots become underscores: UTF-8 names of Prometheus 3 are the same metrics. A path or a topic stays as it is.
 fn normal(name: &str) -> String {
+    if name.starts_with('$') {
+        return name.to_owned();
+    }
     name.replace('.', "_")
 }
 

@@ -1,7 +1,10 @@
-//! Presets as data: where well-known libraries put the signals of a pool.
+//! Presets as data: where well-known pools, poolers, brokers and databases put their signals.
 //!
 //! Several spellings of one signal are tried in order, and the first that is there counts: libraries rename metrics and change
-//! units between versions. Sources of every row: `field/pool-and-broker-metrics.md` §1. Dots in names count as underscores.
+//! units between versions. Sources of every row: `field/pool-and-broker-metrics.md` §1 to §3. Dots in names count as underscores.
+
+mod brokers;
+mod pools;
 
 use crate::plan::signal::Signal;
 
@@ -20,13 +23,18 @@ pub struct Row {
     pub form: Form,
     /// What the exported value is multiplied by; times become microseconds.
     pub scale: f64,
+    /// A series is read only with this label.
+    pub only: Option<(&'static str, &'static str)>,
+    /// A series with this label is left out.
+    pub except: Option<(&'static str, &'static str)>,
+    /// This label says what other metrics of the preset call by the second name.
+    pub renamed: Option<(&'static str, &'static str)>,
 }
 
 /// How the metric is to be read, whatever its `# TYPE` says.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Form {
-    /// A gauge, of the series with this label if one is given.
-    Gauge(&'static str, Option<(&'static str, &'static str)>),
+    Gauge(&'static str),
     Counter(&'static str),
     /// Time waited and waits that ended.
     Ratio {
@@ -38,12 +46,18 @@ pub enum Form {
         sum: &'static str,
         count: &'static str,
     },
+    /// Time waited, and requests that arrived: counted before they wait, and whatever comes of them.
+    Arrived {
+        sum: &'static str,
+        count: &'static str,
+    },
     /// The base name of a histogram, or of a summary of which only sum and count are read.
     Histogram(&'static str),
 }
 
 const SECONDS: f64 = 1e6;
 const MILLISECONDS: f64 = 1e3;
+const MICROSECONDS: f64 = 1.0;
 const NANOSECONDS: f64 = 1e-3;
 
 /// The data of a preset.
@@ -52,199 +66,82 @@ pub fn named(name: &str) -> Option<&'static Preset> {
     ALL.iter().find(|preset| preset.name == name)
 }
 
+const fn of(name: &'static str, rows: &'static [Row]) -> Preset {
+    Preset { name, rows }
+}
+
 /// Every preset; the names are those of `plan::signal::PRESETS`.
-pub const ALL: [Preset; 6] = [
-    Preset {
-        name: "otel-db",
-        rows: OTEL_DB,
-    },
-    Preset {
-        name: "hikaricp",
-        rows: HIKARICP,
-    },
-    Preset {
-        name: "hikaricp-prometheus",
-        rows: HIKARICP_PROMETHEUS,
-    },
-    Preset {
-        name: "go-sql",
-        rows: GO_SQL,
-    },
-    Preset {
-        name: "pgxpool",
-        rows: PGXPOOL,
-    },
-    Preset {
-        name: "pgbouncer-exporter",
-        rows: PGBOUNCER_EXPORTER,
-    },
+pub const ALL: [Preset; 22] = [
+    of("otel-db", pools::OTEL_DB),
+    of("hikaricp", pools::HIKARICP),
+    of("hikaricp-prometheus", pools::HIKARICP_PROMETHEUS),
+    of("go-sql", pools::GO_SQL),
+    of("pgxpool", pools::PGXPOOL),
+    of("pgbouncer", pools::PGBOUNCER),
+    of("pgbouncer-exporter", pools::PGBOUNCER_EXPORTER),
+    of("pgcat", pools::PGCAT),
+    of("odyssey", pools::ODYSSEY),
+    of("vertx", pools::VERTX),
+    of("r2dbc", pools::R2DBC),
+    of("npgsql", pools::NPGSQL),
+    of("active-record", pools::ACTIVE_RECORD),
+    of("node-pg", pools::NODE_PG),
+    of("emqx", brokers::EMQX),
+    of("vernemq", brokers::VERNEMQ),
+    of("hivemq", brokers::HIVEMQ),
+    of("mosquitto", brokers::MOSQUITTO),
+    of("rabbitmq", brokers::RABBITMQ),
+    of("nats", brokers::NATS),
+    of("postgres", pools::POSTGRES),
+    of("envoy", pools::ENVOY),
 ];
 
-const fn wait(metric: &'static str, scale: f64) -> Row {
-    Row {
-        signal: Signal::Wait,
-        form: Form::Histogram(metric),
-        scale,
+impl Row {
+    const fn new(signal: Signal, form: Form, scale: f64) -> Row {
+        Row {
+            signal,
+            form,
+            scale,
+            only: None,
+            except: None,
+            renamed: None,
+        }
     }
+
+    const fn only(self, label: &'static str, value: &'static str) -> Row {
+        Row {
+            only: Some((label, value)),
+            ..self
+        }
+    }
+
+    const fn except(self, label: &'static str, value: &'static str) -> Row {
+        Row {
+            except: Some((label, value)),
+            ..self
+        }
+    }
+
+    const fn renamed(self, label: &'static str, to: &'static str) -> Row {
+        Row {
+            renamed: Some((label, to)),
+            ..self
+        }
+    }
+}
+
+const fn wait(metric: &'static str, scale: f64) -> Row {
+    Row::new(Signal::Wait, Form::Histogram(metric), scale)
+}
+
+const fn ratio(sum: &'static str, count: &'static str, scale: f64) -> Row {
+    Row::new(Signal::Wait, Form::Ratio { sum, count }, scale)
 }
 
 const fn gauge(signal: Signal, metric: &'static str) -> Row {
-    Row {
-        signal,
-        form: Form::Gauge(metric, None),
-        scale: 1.0,
-    }
-}
-
-const fn gauge_where(
-    signal: Signal,
-    metric: &'static str,
-    label: &'static str,
-    value: &'static str,
-) -> Row {
-    Row {
-        signal,
-        form: Form::Gauge(metric, Some((label, value))),
-        scale: 1.0,
-    }
+    Row::new(signal, Form::Gauge(metric), 1.0)
 }
 
 const fn counter(signal: Signal, metric: &'static str) -> Row {
-    Row {
-        signal,
-        form: Form::Counter(metric),
-        scale: 1.0,
-    }
+    Row::new(signal, Form::Counter(metric), 1.0)
 }
-
-/// OpenTelemetry's database client metrics: the current names (seconds), and those up to semantic conventions 1.24
-/// (`connections`, milliseconds). Exporters may leave the unit and `_total` out. Npgsql 10 puts its own name in between.
-const OTEL_DB: &[Row] = &[
-    wait("db_client_connection_wait_time_seconds", SECONDS),
-    wait("db_client_connection_wait_time", SECONDS),
-    wait("db_client_connections_wait_time_milliseconds", MILLISECONDS),
-    wait("db_client_connections_wait_time_seconds", SECONDS),
-    wait("db_client_connections_wait_time", MILLISECONDS),
-    gauge(Signal::Waiting, "db_client_connection_pending_requests"),
-    gauge(Signal::Waiting, "db_client_connections_pending_requests"),
-    gauge(
-        Signal::Waiting,
-        "db_client_connection_npgsql_pending_requests",
-    ),
-    gauge_where(
-        Signal::InUse,
-        "db_client_connection_count",
-        "db_client_connection_state",
-        "used",
-    ),
-    gauge_where(Signal::InUse, "db_client_connection_count", "state", "used"),
-    gauge_where(
-        Signal::InUse,
-        "db_client_connections_usage",
-        "state",
-        "used",
-    ),
-    gauge_where(
-        Signal::InUse,
-        "db_client_connections_usage",
-        "db_client_connections_state",
-        "used",
-    ),
-    gauge(Signal::Max, "db_client_connection_max"),
-    gauge(Signal::Max, "db_client_connections_max"),
-    counter(Signal::Timeouts, "db_client_connection_timeouts_total"),
-    counter(Signal::Timeouts, "db_client_connection_timeouts"),
-    counter(Signal::Timeouts, "db_client_connections_timeouts_total"),
-    counter(Signal::Timeouts, "db_client_connections_timeouts"),
-    counter(
-        Signal::Timeouts,
-        "db_client_connection_npgsql_timeouts_total",
-    ),
-    counter(Signal::Timeouts, "db_client_connection_npgsql_timeouts"),
-];
-
-/// HikariCP through Micrometer. Waits of requests that gave up are in the sum.
-const HIKARICP: &[Row] = &[
-    wait("hikaricp_connections_acquire_seconds", SECONDS),
-    gauge(Signal::Waiting, "hikaricp_connections_pending"),
-    gauge(Signal::InUse, "hikaricp_connections_active"),
-    gauge(Signal::Max, "hikaricp_connections_max"),
-    counter(Signal::Timeouts, "hikaricp_connections_timeout_total"),
-];
-
-/// HikariCP's own Prometheus trackers. As a histogram it ends at 1.024 ms, so a p99 of any real wait is "at least".
-const HIKARICP_PROMETHEUS: &[Row] = &[
-    wait("hikaricp_connection_acquired_nanos", NANOSECONDS),
-    gauge(Signal::Waiting, "hikaricp_pending_threads"),
-    gauge(Signal::InUse, "hikaricp_active_connections"),
-    gauge(Signal::Max, "hikaricp_max_connections"),
-    counter(Signal::Timeouts, "hikaricp_connection_timeout_total"),
-];
-
-/// Go's `database/sql`, by client_golang or by sqlstats. The mean is of those who waited; nothing says how many wait, nor how
-/// many gave up.
-const GO_SQL: &[Row] = &[
-    Row {
-        signal: Signal::Wait,
-        form: Form::WaitersOnly {
-            sum: "go_sql_wait_duration_seconds_total",
-            count: "go_sql_wait_count_total",
-        },
-        scale: SECONDS,
-    },
-    Row {
-        signal: Signal::Wait,
-        form: Form::WaitersOnly {
-            sum: "go_sql_stats_connections_blocked_seconds",
-            count: "go_sql_stats_connections_waited_for",
-        },
-        scale: SECONDS,
-    },
-    gauge(Signal::InUse, "go_sql_in_use_connections"),
-    gauge(Signal::InUse, "go_sql_stats_connections_in_use"),
-    gauge(Signal::Max, "go_sql_max_open_connections"),
-    gauge(Signal::Max, "go_sql_stats_connections_max_open"),
-];
-
-/// pgxpool by IBM/pgxpoolprometheus. Only requests that got a connection are counted.
-const PGXPOOL: &[Row] = &[
-    Row {
-        signal: Signal::Wait,
-        form: Form::Ratio {
-            sum: "pgxpool_acquire_duration_ns",
-            count: "pgxpool_acquire_count",
-        },
-        scale: NANOSECONDS,
-    },
-    gauge(Signal::InUse, "pgxpool_acquired_conns"),
-    gauge(Signal::Max, "pgxpool_max_conns"),
-    counter(Signal::Timeouts, "pgxpool_canceled_acquire_count"),
-    counter(Signal::Acquires, "pgxpool_acquire_count"),
-];
-
-/// prometheus-community's pgbouncer_exporter. PgBouncer counts assignments from 1.23 on; before, transactions, which count when
-/// a query arrives and so under-read the mean. `max` is left out: the exporter labels pool sizes by another database name and
-/// counts the console's own pool among them.
-const PGBOUNCER_EXPORTER: &[Row] = &[
-    Row {
-        signal: Signal::Wait,
-        form: Form::Ratio {
-            sum: "pgbouncer_stats_client_wait_seconds_total",
-            count: "pgbouncer_stats_server_assignments_total",
-        },
-        scale: SECONDS,
-    },
-    Row {
-        signal: Signal::Wait,
-        form: Form::Ratio {
-            sum: "pgbouncer_stats_client_wait_seconds_total",
-            count: "pgbouncer_stats_sql_transactions_pooled_total",
-        },
-        scale: SECONDS,
-    },
-    gauge(
-        Signal::Waiting,
-        "pgbouncer_pools_client_waiting_connections",
-    ),
-    gauge(Signal::InUse, "pgbouncer_pools_server_active_connections"),
-];

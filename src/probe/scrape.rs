@@ -4,13 +4,13 @@
 //! One connection per instance is opened by the first round, before there is load, and kept.
 
 use super::extract::{Extractor, UnknownSource};
-use crate::event::{Offset, Outcome};
-use crate::measure::pool::{Gap, GapReason, Reading, Sample};
+use super::instance::{self, BadSource, Instance};
+use crate::event::Offset;
+use crate::measure::pool::{Cost, Gap, GapReason, Reading, Sample};
 use crate::net::clock::Clock;
 use crate::net::hosts::Hosts;
-use crate::net::http::{Answer, Http, NoClient};
-use crate::plan::target::{Answer as Expected, Method, ProbeSource, Request};
-use crate::plan::{Plan, Template};
+use crate::net::http::{Http, NoClient};
+use crate::plan::Plan;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -18,9 +18,6 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-
-/// Without it a target may answer in OpenMetrics, where counters are named otherwise.
-const ACCEPT: &str = "text/plain;version=0.0.4";
 
 /// One connection for each instance; two may share a host and port.
 const IDLE_CONNECTIONS: usize = 8;
@@ -30,6 +27,8 @@ const IDLE_CONNECTIONS: usize = 8;
 pub enum ProbeError {
     #[error(transparent)]
     UnknownSource(#[from] UnknownSource),
+    #[error(transparent)]
+    BadSource(#[from] BadSource),
     #[error("the probe can't start: {0}")]
     NoClient(#[from] NoClient),
     #[error("the probe can't start its thread: {0}")]
@@ -62,18 +61,18 @@ pub fn start(
     let http = Http::new(Arc::clone(hosts), IDLE_CONNECTIONS, timeout)?;
     let mut sources = Vec::new();
     for (row, source) in probes.sources.iter().enumerate() {
-        let extractor = Arc::new(Extractor::of(source)?);
-        let requests = requests(source);
-        let (deliver, http) = (Arc::clone(&deliver), http.clone());
         sources.push(Source {
             row,
-            requests,
-            extractor,
-            http,
+            name: source.name.clone(),
+            instances: instance::all_of(source, &http, hosts)?
+                .into_iter()
+                .map(Some)
+                .collect(),
+            extractor: Arc::new(Extractor::of(source)?),
             timeout,
             every: probes.every,
             clock,
-            deliver,
+            deliver: Arc::clone(&deliver),
         });
     }
     if sources.is_empty() {
@@ -116,9 +115,10 @@ fn run(runtime: &Runtime, sources: Vec<Source>, stopped: &watch::Receiver<bool>)
 /// One source and how it is asked.
 struct Source {
     row: usize,
-    requests: Vec<Request>,
+    name: String,
+    /// `None` once its reader broke down.
+    instances: Vec<Option<Instance>>,
     extractor: Arc<Extractor>,
-    http: Http,
     timeout: Duration,
     every: Duration,
     clock: Clock,
@@ -126,7 +126,7 @@ struct Source {
 }
 
 impl Source {
-    async fn keep_asking(self, mut stopped: watch::Receiver<bool>) {
+    async fn keep_asking(mut self, mut stopped: watch::Receiver<bool>) {
         loop {
             self.round().await;
             let beat = self.next_beat(self.clock.now());
@@ -151,103 +151,70 @@ impl Source {
     }
 
     /// Asks all instances at the same time and tells what they said.
-    async fn round(&self) {
+    async fn round(&mut self) {
         let at = self.clock.now();
-        let mut instances = Vec::with_capacity(self.requests.len());
+        let mut readings = Vec::with_capacity(self.instances.len());
         let mut asked = JoinSet::new();
-        for (instance, request) in self.requests.iter().enumerate() {
-            let (http, extractor, request) = (
-                self.http.clone(),
-                Arc::clone(&self.extractor),
-                request.clone(),
-            );
-            let (timeout, clock) = (self.timeout, self.clock);
-            asked.spawn(async move {
-                (
-                    instance,
-                    ask(&http, &extractor, &request, timeout, clock).await,
-                )
-            });
-            instances.push(Err(Gap {
+        for (row, slot) in self.instances.iter_mut().enumerate() {
+            readings.push(Err(Gap {
                 reason: GapReason::Unreadable,
-                detail: format!("{}: the reader broke down", self.requests[instance].url),
+                detail: format!("{}: the reader broke down", self.name),
             }));
+            let Some(mut instance) = slot.take() else {
+                continue;
+            };
+            let (extractor, timeout, clock) =
+                (Arc::clone(&self.extractor), self.timeout, self.clock);
+            asked.spawn(async move {
+                let reading = ask(&mut instance, &extractor, timeout, clock).await;
+                (row, instance, reading)
+            });
         }
         while let Some(answered) = asked.join_next().await {
-            if let Ok((instance, reading)) = answered {
-                instances[instance] = reading;
+            if let Ok((row, instance, reading)) = answered {
+                self.instances[row] = Some(instance);
+                readings[row] = reading;
             }
         }
         (self.deliver)(Sample {
             source: self.row,
             at,
-            instances,
+            instances: readings,
         });
     }
 }
 
-async fn ask(
-    http: &Http,
+/// One reading of one instance, within `timeout`.
+pub(super) async fn ask(
+    instance: &mut Instance,
     extractor: &Extractor,
-    request: &Request,
     timeout: Duration,
     clock: Clock,
 ) -> Result<Reading, Gap> {
     let began = clock.now();
-    // Every name was resolved before the run: what is left over is a mistake of the target file.
-    let prepared = http
-        .prepare(request, &mut |_, _| false, timeout)
-        .map_err(|error| Gap {
-            reason: GapReason::Unreachable,
-            detail: error.to_string(),
-        })?;
-    let answer = http.exchange(prepared, request.method, timeout).await;
-    let middle = Offset(began.0.midpoint(clock.now().0));
-    let body = body_of(answer, &request.url)?;
-    let extracted = extractor.read(&body);
-    if extracted.values.is_empty() {
+    let said = instance.ask(extractor, timeout).await?;
+    let ended = clock.now();
+    let found = extractor.extract(said.series);
+    if found.values.is_empty() {
         return Err(Gap {
             reason: GapReason::NothingFound,
             detail: format!(
                 "{}: {} bytes, {} bad lines",
-                request.url,
-                body.len(),
-                extracted.bad_lines
+                instance.place(),
+                said.bytes,
+                said.bad_lines
             ),
         });
     }
     Ok(Reading {
-        at: middle,
-        started: extracted.started,
-        values: extracted.values,
+        at: Offset(began.0.midpoint(ended.0)),
+        started: found.started,
+        values: found.values,
+        cost: Cost {
+            took_us: ended.0.saturating_sub(began.0),
+            bytes: said.bytes,
+            bad_lines: said.bad_lines,
+            duplicate_lines: said.duplicate_lines,
+        },
     })
-}
-
-fn body_of(answer: Answer, url: &Template) -> Result<Vec<u8>, Gap> {
-    let (reason, said) = match answer.result {
-        Ok(200) => return Ok(answer.body),
-        Ok(status) => (GapReason::Refused, format!("status {status}")),
-        Err(Outcome::TimedOut) => (GapReason::TimedOut, "no answer in time".to_owned()),
-        Err(Outcome::Protocol) => (
-            GapReason::Unreadable,
-            "no HTTP, or a body above 16 MiB".to_owned(),
-        ),
-        Err(outcome) => (GapReason::Unreachable, answer.in_words(outcome)),
-    };
-    Err(Gap {
-        reason,
-        detail: format!("{url}: {said}"),
-    })
-}
-
-fn requests(source: &ProbeSource) -> Vec<Request> {
-    let request = |url: &Template| Request {
-        method: Method::Get,
-        url: url.clone(),
-        headers: vec![("accept".to_owned(), Template::literal(ACCEPT))],
-        bearer: None,
-        json: None,
-        answer: Expected::default(),
-    };
-    source.scrape.iter().map(request).collect()
 }

@@ -6,8 +6,8 @@ use super::data::{
     VerdictSection,
 };
 use super::{
-    certificates, critical, interference, operations, places, pools, recoveries, returns, timeline,
-    troubles,
+    certificates, critical, interference, operations, places, pools, probes, recoveries, returns,
+    timeline, troubles,
 };
 use crate::event::{Cause, Outcome, PacketKind};
 use crate::measure::marks::MarkState;
@@ -78,6 +78,7 @@ pub fn build(
             .collect(),
         timeline: timeline::timeline(collector, pools),
         pools: pools::rows(collector, pools),
+        inferred: probes::inferred(collector, pools),
         recoveries: recoveries::rows(collector, found, &rehearsals),
         critical: critical::rows(collector, pools),
         interference: interference::rows(collector, found),

@@ -7,8 +7,10 @@ pub use fleet::{
 };
 
 mod hubs;
+mod probes;
 
 pub use hubs::{CauseRow, HubRow, PacketRow, PublisherRow};
+pub use probes::{InferredRow, ProbeCost, SignalFigures};
 
 mod recovery;
 
@@ -53,6 +55,9 @@ pub struct Report {
     pub timeline: Timeline,
     /// One row for each probed source.
     pub pools: Vec<PoolRow>,
+    /// What can be said of pools without reading them.
+    #[serde(default)]
+    pub inferred: Vec<InferredRow>,
     pub recoveries: Vec<RecoveryRow>,
     /// One row for each disconnect that says something about it.
     #[serde(default)]
@@ -407,6 +412,14 @@ pub struct PoolRow {
     pub value: Option<ValueRow>,
     /// Before, during and after each trigger and fault.
     pub spans: Vec<PoolSpan>,
+    /// Everything that was read, in the order of the signals.
+    #[serde(default)]
+    pub signals: Vec<SignalFigures>,
+    #[serde(default)]
+    pub cost: Option<ProbeCost>,
+    /// What has to be true for its figures, where they are inferred.
+    #[serde(default)]
+    pub assumption: Option<String>,
 }
 
 /// A pool in one part of the run.
@@ -428,6 +441,9 @@ pub struct PoolSpan {
     pub stalled_us: Option<u64>,
     pub timeouts: Option<f64>,
     pub acquires: Option<f64>,
+    /// Of the HTTP requests that all agents sent at the same time.
+    #[serde(default)]
+    pub acquires_per_request: Option<f64>,
 }
 
 /// Why the numbers can be trusted, or not.

@@ -1,9 +1,9 @@
 //! `report.md`: the verdict first, plain headings, details folded away. It stays far below the 1 MiB that CI systems take.
 
 use super::Report;
-use super::data::{OperationRow, PoolSpan, Times};
+use super::data::{OperationRow, Times};
 use super::text::{self, sign};
-use super::{certificates, places, recoveries, returns, sessions, troubles};
+use super::{certificates, places, probes, recoveries, returns, sessions, troubles};
 use crate::measure::figures;
 use std::fmt::Write;
 
@@ -14,7 +14,8 @@ pub fn markdown(report: &Report) -> String {
     head(report, &mut text);
     verdicts(report, &mut text);
     marks(report, &mut text);
-    pools(report, &mut text);
+    probes::pools(report, &mut text);
+    probes::markdown(report, &mut text);
     ledger(report, &mut text);
     places::section(report, &mut text);
     certificates::section(report, &mut text);
@@ -141,74 +142,6 @@ fn marks(report: &Report, text: &mut String) {
     }
     recoveries::section(report, text);
     text.push('\n');
-}
-
-fn pools(report: &Report, text: &mut String) {
-    if report.pools.is_empty() {
-        return;
-    }
-    let _ = writeln!(text, "## Pool wait\n");
-    let rows = report.pools.iter().flat_map(|row| {
-        row.overall
-            .iter()
-            .chain(&row.spans)
-            .map(|span| pool_row(&row.source, span))
-    });
-    let heading = [
-        "source",
-        "part",
-        "wait mean",
-        "by counters",
-        "by Little",
-        "p99",
-        "waiting",
-        "in use",
-        "max",
-        "stalled",
-        "timeouts",
-        "acquires",
-    ];
-    table(text, &heading, rows);
-    for row in &report.pools {
-        let gap = row
-            .last_gap
-            .as_ref()
-            .map(|gap| format!("; last gap: {gap}"))
-            .unwrap_or_default();
-        let _ = writeln!(
-            text,
-            "- {} ({}): {} readings, blind for {}, longest {}{gap}",
-            row.source,
-            row.plays,
-            figures::count(row.readings),
-            figures::share(row.blind),
-            figures::time(row.blind_longest_us as f64),
-        );
-        if let Some(value) = &row.value {
-            let _ = writeln!(text, "  - {}", text::value(&row.source, value));
-        }
-    }
-    text.push('\n');
-}
-
-fn pool_row(source: &str, span: &PoolSpan) -> Vec<String> {
-    let time = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), figures::time);
-    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), figures::number);
-    let at_least = if span.wait_p99_at_least { ">" } else { "" };
-    vec![
-        source.to_owned(),
-        span.span.clone(),
-        time(span.wait_mean_us),
-        time(span.wait_by_counters_us),
-        time(span.wait_by_little_us),
-        format!("{at_least}{}", time(span.wait_p99_us)),
-        number(span.waiting_max),
-        number(span.in_use_max),
-        number(span.max),
-        time(span.stalled_us.map(|us| us as f64)),
-        number(span.timeouts),
-        number(span.acquires),
-    ]
 }
 
 fn ledger(report: &Report, text: &mut String) {

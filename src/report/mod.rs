@@ -17,6 +17,7 @@ mod markdown;
 mod operations;
 mod places;
 mod pools;
+mod probes;
 mod recoveries;
 pub mod repetition;
 mod returns;

@@ -1,6 +1,6 @@
 //! What probes read, as rows.
 
-use super::data::{PoolRow, PoolSpan, ValueRow};
+use super::data::{PoolRow, PoolSpan, ProbeCost, SignalFigures, ValueRow};
 use super::timeline::load_seconds;
 use crate::event::Offset;
 use crate::measure::pool::PoolSeries;
@@ -20,7 +20,7 @@ pub(super) fn rows(collector: &Collector, pools: &[PoolSeries]) -> Vec<PoolRow> 
         let is_pool = source.plays == Plays::Pool;
         PoolRow {
             source: source.name.clone(),
-            plays: plays(source.plays).to_owned(),
+            plays: source.plays.name().to_owned(),
             readings: summary.readings,
             blind: summary.blind.share,
             blind_longest_us: summary.blind.longest_us,
@@ -32,7 +32,17 @@ pub(super) fn rows(collector: &Collector, pools: &[PoolSeries]) -> Vec<PoolRow> 
             last_gap: summary.last_gap,
             restarts: summary.restarts,
             value: value(source.plays, series, window.clone()),
-            overall: is_pool.then(|| span("load".to_owned(), series, window.clone())),
+            overall: is_pool.then(|| span(collector, "load".to_owned(), series, window.clone())),
+            signals: signals(series, &window),
+            assumption: source.origin.assumption().map(str::to_owned),
+            cost: summary.costs.map(|costs| ProbeCost {
+                answers: costs.answers,
+                mean_us: costs.mean_us,
+                longest_us: costs.longest_us,
+                bytes: costs.bytes,
+                bad_lines: costs.bad_lines,
+                duplicate_lines: costs.duplicate_lines,
+            }),
             spans: if is_pool {
                 mark_spans(collector, series, &window)
             } else {
@@ -69,7 +79,8 @@ fn mark_spans(collector: &Collector, series: &PoolSeries, load: &Range<Offset>) 
             Offset(begin.0.saturating_sub(micros(collector.plan().baseline))).max(load.start);
         let mut add = |part: &str, window: Range<Offset>| {
             if window.start < window.end {
-                spans.push(span(format!("{part} {}", row.name), series, window));
+                let name = format!("{part} {}", row.name);
+                spans.push(span(collector, name, series, window));
             }
         };
         add("before", quiet..begin);
@@ -96,7 +107,33 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-fn span(span: String, series: &PoolSeries, window: Range<Offset>) -> PoolSpan {
+/// Every signal that the source has.
+fn signals(series: &PoolSeries, window: &Range<Offset>) -> Vec<SignalFigures> {
+    let of = |signal: Signal| {
+        let gauge = series.gauge(signal, window.clone());
+        let gauge = gauge.filter(|_| !signal.is_counter());
+        let grew = series.increase_of(signal, window.clone());
+        (gauge.is_some() || grew.is_some()).then(|| SignalFigures {
+            signal: signal.name().to_owned(),
+            is_time: signal.is_time(),
+            least: gauge.map(|span| span.min),
+            mean: gauge.map(|span| span.mean),
+            most: gauge.map(|span| span.max),
+            last: gauge.map(|span| span.last),
+            grew,
+            per_second: series.rate_of(signal, window.clone()),
+        })
+    };
+    Signal::ALL.into_iter().filter_map(of).collect()
+}
+
+fn span(
+    collector: &Collector,
+    span: String,
+    series: &PoolSeries,
+    window: Range<Offset>,
+) -> PoolSpan {
+    let requests = collector.requests(window.start.second()..window.end.second());
     let summary = series.summary(window);
     PoolSpan {
         span,
@@ -111,15 +148,10 @@ fn span(span: String, series: &PoolSeries, window: Range<Offset>) -> PoolSpan {
         saturation_max: summary.saturation.map(|saturation| saturation.max),
         stalled_us: summary.stalled_us,
         timeouts: summary.timeouts,
+        acquires_per_request: summary
+            .acquires
+            .filter(|_| requests > 0)
+            .map(|acquires| acquires / requests as f64),
         acquires: summary.acquires,
-    }
-}
-
-fn plays(plays: Plays) -> &'static str {
-    match plays {
-        Plays::Pool => "pool",
-        Plays::Queue => "queue",
-        Plays::Broker => "broker",
-        Plays::Value => "value",
     }
 }

@@ -12,6 +12,7 @@ use crate::net::http::Http;
 use crate::net::secrets::{Redactor, Secrets};
 use crate::plan::{Plan, Target};
 use crate::spec;
+use crate::watch::exporter::Exporter;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, sleep, timeout};
@@ -37,6 +38,8 @@ pub struct Prepared {
     pub started: SystemTime,
     /// The command line that runs it again.
     pub replay: String,
+    /// Where the running test is shown, if it is.
+    pub exporter: Option<Arc<Exporter>>,
 }
 
 impl Prepared {
@@ -105,6 +108,11 @@ async fn uninterrupted(
         Stopped::Refused(lines.join("\n"))
     })?;
     let redactor = secrets.redactor();
+    let exporter = arguments.metrics.map(Exporter::start).transpose();
+    let exporter = exporter.map_err(|error| Stopped::Refused(format!("error: {error}")))?;
+    if let Some(exporter) = &exporter {
+        eprintln!("metrics: http://{}/metrics", exporter.address());
+    }
     super::limits::refuse_shortage(&plan)?;
     let folder = Folder::create(&arguments.out).map_err(Stopped::refused)?;
     folder
@@ -152,6 +160,7 @@ async fn uninterrupted(
         chaos: None,
         started: SystemTime::now(),
         replay: arguments.replay(),
+        exporter: exporter.map(Arc::new),
     })
 }
 
@@ -171,7 +180,7 @@ async fn start_lab(target: &Target, folder: &Folder) -> Result<Option<LabProcess
 ///
 /// # Errors
 /// If it does not within [`SERVES_LIMIT`].
-async fn lab_serves(lab: &LabProcess, hosts: &Arc<Hosts>) -> Result<(), Stopped> {
+pub(super) async fn lab_serves(lab: &LabProcess, hosts: &Arc<Hosts>) -> Result<(), Stopped> {
     let Some(api) = lab.places.get("api") else {
         return Ok(());
     };

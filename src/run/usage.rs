@@ -1,6 +1,6 @@
 //! What the generator itself uses: processor time and memory, so that a report can say whether to trust its numbers.
 
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
 use nix::sys::time::TimeValLike;
 
 /// Processor time of this process so far, user and system together, in microseconds.
@@ -10,6 +10,21 @@ pub fn cpu_us() -> u64 {
         let both = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
         u64::try_from(both).unwrap_or(0)
     })
+}
+
+/// Files and sockets that this process has open; `None` where `/proc` does not tell.
+#[must_use]
+pub fn open_files() -> Option<u64> {
+    let files = std::fs::read_dir("/proc/self/fd").ok()?;
+    Some(files.count() as u64)
+}
+
+/// How many it may open.
+#[must_use]
+pub fn open_files_limit() -> Option<u64> {
+    getrlimit(Resource::RLIMIT_NOFILE)
+        .ok()
+        .map(|(soft, _)| soft)
 }
 
 /// Resident memory of this process in bytes; `None` where `/proc` does not tell.

@@ -19,6 +19,8 @@ use crate::net::clock::Clock;
 use crate::plan::Plan;
 use crate::plan::fault::Edge;
 use crate::probe::{self, ProbeHandle};
+use crate::watch::exporter::Exporter;
+use crate::watch::exposition::{self, Health, Seen};
 use crate::watch::terminal::LiveLine;
 use std::io::{self, IsTerminal, Stderr};
 use std::pin::pin;
@@ -56,6 +58,9 @@ pub(super) struct Watching {
     pub doubts: Vec<String>,
     pub notes: Vec<String>,
     cpu_at_start_us: u64,
+    exporter: Option<Arc<Exporter>>,
+    /// The run's id.
+    run: String,
 }
 
 impl Watching {
@@ -99,6 +104,8 @@ impl Watching {
             doubts: Vec::new(),
             notes: Vec::new(),
             cpu_at_start_us: usage::cpu_us(),
+            exporter: prepared.exporter.clone(),
+            run: prepared.folder.id().to_owned(),
             plan,
         })
     }
@@ -219,6 +226,7 @@ impl Watching {
         self.take_samples();
         self.collector.finish(self.clock.now());
         self.trail.add(&mut self.collector);
+        self.export();
         self.show(LiveLine::finish);
     }
 
@@ -248,6 +256,7 @@ impl Watching {
             self.trail.add(&mut self.collector);
             self.tell_recoveries();
             self.write_interim();
+            self.export();
         }
         let live = self.collector.live(&self.pools);
         self.show(|line| line.show(&live));
@@ -285,6 +294,26 @@ impl Watching {
                 self.bulletin.tell_recovery(recovery.mark, told);
             }
         }
+    }
+
+    /// Makes the page that Prometheus reads; once a second is often enough.
+    fn export(&self) {
+        let Some(exporter) = &self.exporter else {
+            return;
+        };
+        let recoveries = self.recoveries(Ending::Running);
+        exporter.show(&exposition::page(&Seen {
+            collector: &self.collector,
+            pools: &self.pools,
+            recoveries: &recoveries,
+            health: Health {
+                cpu_ratio: self.cpu_share(),
+                resident_bytes: usage::resident_bytes(),
+                open_files: usage::open_files(),
+                open_files_limit: usage::open_files_limit(),
+            },
+            run: &self.run,
+        }));
     }
 
     /// A live line that can't be written has nobody to read it; the run goes on.

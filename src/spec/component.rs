@@ -48,13 +48,13 @@ const MOST_CONNECTIONS: u32 = 10_000;
 const CLIS: [&str; 5] = ["docker", "podman", "kubectl", "nft", "systemctl"];
 
 /// One entry of `components:`.
-pub(super) fn component(name: &str, at: &At<'_>, names: &Names, file: &Path) -> Option<Component> {
+pub(super) fn component(name: &str, at: &At<'_>, names: &Names) -> Option<Component> {
     let mut fields = at.fields()?;
     let body = if fields.has("pid_file") {
-        process(&mut fields, names, file).map(Body::Process)
+        process(&mut fields, names).map(Body::Process)
     } else {
         match fields.one_of(&BODIES) {
-            Some((form, at)) => body(form, &at, &mut fields, names, file),
+            Some((form, at)) => body(form, &at, &mut fields, names),
             None => None,
         }
     };
@@ -69,17 +69,9 @@ pub(super) fn component(name: &str, at: &At<'_>, names: &Names, file: &Path) -> 
     })
 }
 
-fn body(
-    form: &str,
-    at: &At<'_>,
-    fields: &mut Fields<'_>,
-    names: &Names,
-    file: &Path,
-) -> Option<Body> {
+fn body(form: &str, at: &At<'_>, fields: &mut Fields<'_>, names: &Names) -> Option<Body> {
     match form {
-        "run" => {
-            programs(at, fields, names, file).map(|programs| Body::Programs(Box::new(programs)))
-        }
+        "run" => programs(at, fields, names).map(|programs| Body::Programs(Box::new(programs))),
         "unit" => plain(at, "unit", "mosquitto.service").map(Body::Unit),
         "container" => container(at, fields).map(Body::Container),
         "pods" => pods(at),
@@ -90,12 +82,12 @@ fn body(
     }
 }
 
-fn process(fields: &mut Fields<'_>, names: &Names, file: &Path) -> Option<Process> {
+fn process(fields: &mut Fields<'_>, names: &Names) -> Option<Process> {
     let known = names.placeholders(&[]);
     let pid_file = fields.need("pid_file").and_then(|at| at.template(&known));
     let exe = fields
         .get("exe")
-        .map(|at| identities::path(&at, names, file, &[]));
+        .map(|at| identities::path(&at, names, &[]));
     let undo_at = fields.get("undo");
     let undo = undo_at
         .as_ref()
@@ -108,7 +100,7 @@ fn process(fields: &mut Fields<'_>, names: &Names, file: &Path) -> Option<Proces
         );
     }
     let start = match (run_at, undo) {
-        (Some(at), _) => Some(programs_of(fields, names, file, &at).map(Start::Program)),
+        (Some(at), _) => Some(programs_of(fields, names, &at).map(Start::Program)),
         (None, Some(undo)) => Some(undo.map(Start::Operation)),
         (None, None) => None,
     };
@@ -134,11 +126,11 @@ struct Around {
     timeout: Duration,
 }
 
-fn around(fields: &mut Fields<'_>, names: &Names, file: &Path) -> Around {
+fn around(fields: &mut Fields<'_>, names: &Names) -> Around {
     let known = names.placeholders(&[]);
     let directory = fields
         .get("cwd")
-        .and_then(|at| identities::path(&at, names, file, &[]));
+        .and_then(|at| identities::path(&at, names, &[]));
     let mut environment = Vec::new();
     for (name, at) in fields
         .get("env")
@@ -178,17 +170,12 @@ impl Around {
     }
 }
 
-fn programs_of(
-    fields: &mut Fields<'_>,
-    names: &Names,
-    file: &Path,
-    run: &At<'_>,
-) -> Option<Program> {
-    around(fields, names, file).program(run, names)
+fn programs_of(fields: &mut Fields<'_>, names: &Names, run: &At<'_>) -> Option<Program> {
+    around(fields, names).program(run, names)
 }
 
-fn programs(run: &At<'_>, fields: &mut Fields<'_>, names: &Names, file: &Path) -> Option<Programs> {
-    let around = around(fields, names, file);
+fn programs(run: &At<'_>, fields: &mut Fields<'_>, names: &Names) -> Option<Programs> {
+    let around = around(fields, names);
     let run = around.program(run, names);
     let mut other = |key| fields.get(key).map(|at| around.program(&at, names));
     let (undo, observe, undone) = (other("undo"), other("observe"), other("undone"));

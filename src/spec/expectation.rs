@@ -94,6 +94,11 @@ pub(super) enum Metric {
     Saturation,
     Stalled,
     Timeouts,
+    AcquiresPerRequest,
+    Connections,
+    Disconnects,
+    Takeovers,
+    Dropped,
     Delay,
     Stored,
     Active,
@@ -109,7 +114,7 @@ pub(super) enum Metric {
     CriticalShare,
 }
 
-pub(super) const METRICS: [(&str, Metric); 35] = [
+pub(super) const METRICS: [(&str, Metric); 40] = [
     ("success", Metric::Success),
     ("declined", Metric::Declined),
     ("unfinished", Metric::Unfinished),
@@ -132,6 +137,11 @@ pub(super) const METRICS: [(&str, Metric); 35] = [
     ("saturation", Metric::Saturation),
     ("stalled", Metric::Stalled),
     ("timeouts", Metric::Timeouts),
+    ("acquires per request", Metric::AcquiresPerRequest),
+    ("connections", Metric::Connections),
+    ("disconnects", Metric::Disconnects),
+    ("takeovers", Metric::Takeovers),
+    ("dropped", Metric::Dropped),
     ("delay", Metric::Delay),
     ("stored", Metric::Stored),
     ("active", Metric::Active),
@@ -203,5 +213,21 @@ impl fmt::Display for What {
             What::EachTrigger => formatter.write_str("each trigger"),
             What::EachFault => formatter.write_str("each fault"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::METRICS;
+    use crate::plan::metric;
+    use std::collections::BTreeSet;
+
+    /// What the grammar knows is what `rushhour metrics` prints.
+    #[test]
+    fn the_catalogue_has_every_metric_of_the_grammar() {
+        let known: BTreeSet<&str> = METRICS.iter().map(|(word, _)| *word).collect();
+        let told: BTreeSet<&str> = metric::METRICS.iter().map(|row| row.word).collect();
+        let attempts = BTreeSet::from(["attempts per"]);
+        assert_eq!(known, &told - &attempts);
     }
 }

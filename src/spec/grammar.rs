@@ -191,15 +191,16 @@ fn metric(words: &[Word], last: &Word) -> Result<(Option<Word>, Metric, usize), 
             .find(|(name, _)| *name == text)
             .map(|(_, metric)| *metric)
     };
-    let pair = words.len().checked_sub(2).and_then(|start| {
-        let text = format!("{} {}", words[start].text, words[start + 1].text);
-        find(&text).map(|metric| (start, metric))
+    // The longest first: `acquires per request` ends with no metric of one word, but others may.
+    let found = (1..=3).rev().find_map(|count| {
+        let start = words.len().checked_sub(count)?;
+        let texts: Vec<&str> = words[start..]
+            .iter()
+            .map(|word| word.text.as_str())
+            .collect();
+        find(&texts.join(" ")).map(|metric| (start, metric))
     });
-    let single = words
-        .len()
-        .checked_sub(1)
-        .and_then(|start| find(&words[start].text).map(|metric| (start, metric)));
-    let Some((start, metric)) = pair.or(single) else {
+    let Some((start, metric)) = found else {
         let word = words.last().unwrap_or(last);
         if is_percentile(&last.text) {
             let stats = words::listed(STATS.iter().map(|(name, _)| *name));

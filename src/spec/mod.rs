@@ -23,6 +23,8 @@ mod moment;
 mod operation;
 mod places;
 mod policy;
+mod probe_reading;
+mod probe_source;
 mod probes;
 mod problem;
 mod profile;
@@ -39,6 +41,7 @@ mod shape;
 pub mod similar;
 mod steps;
 mod subject;
+mod subject_probed;
 mod subject_returns;
 mod table;
 mod target;
@@ -54,13 +57,13 @@ mod words;
 
 pub use problem::{Problem, Problems, Spot};
 
-use crate::plan::{Pause, Plan};
+use crate::plan::{Pause, Plan, Target};
 use checks::Files;
 use log::Log;
 use profile::Experiment;
 use reader::At;
 use resolve::{Grace, Role, Written};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tree::Node;
 
 /// The files and overrides that make up one run.
@@ -87,6 +90,22 @@ pub fn read(sources: &Sources) -> Result<Plan, Problems> {
     let log = Log::default();
     match build(&log, sources) {
         Some(plan) if log.is_clean() => Ok(plan),
+        _ => Err(log.into_problems()),
+    }
+}
+
+/// Reads and checks a target file by itself.
+///
+/// # Errors
+/// Every problem of the file, each with its place and a remedy.
+pub fn read_target(path: &Path) -> Result<Target, Problems> {
+    let log = Log::default();
+    let root = load::load(&log, path);
+    let target = root
+        .as_ref()
+        .and_then(|root| target::read(&At::root(&log, root), path, None, &[]));
+    match target {
+        Some((target, _)) if log.is_clean() => Ok(target),
         _ => Err(log.into_problems()),
     }
 }

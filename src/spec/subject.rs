@@ -6,18 +6,17 @@ use super::resolve::{bad, unknown};
 use crate::event::OperationId;
 use crate::plan::Plan;
 use crate::plan::expect::{
-    CommandState, HubRate, HubState, PoolSignal, QueueSignal, ReturnFigure, Share, Stat, Subject,
-    TimeOf, Unit,
+    CommandState, HubRate, HubState, QueueSignal, Share, Stat, Subject, TimeOf, Unit,
 };
 use crate::plan::fault::{Trigger, TriggerKind};
+use crate::plan::metric;
 use crate::plan::operation::OperationKind;
-use crate::plan::signal::PRESETS;
-use crate::plan::target::{Plays, Reading, Signals};
+use crate::plan::probe::Plays;
 
 /// The kinds of limit that a subject may be compared with.
-const SHARE: &[Unit] = &[Unit::Share, Unit::TimesBaseline];
-const TIME: &[Unit] = &[Unit::Time, Unit::TimesBaseline];
-const COUNT: &[Unit] = &[Unit::Count, Unit::TimesBaseline];
+pub(super) const SHARE: &[Unit] = &[Unit::Share, Unit::TimesBaseline];
+pub(super) const TIME: &[Unit] = &[Unit::Time, Unit::TimesBaseline];
+pub(super) const COUNT: &[Unit] = &[Unit::Count, Unit::TimesBaseline];
 const SHARE_OR_COUNT: &[Unit] = &[Unit::Share, Unit::Count];
 const RATE: &[Unit] = &[Unit::PerSecond, Unit::TimesBaseline];
 
@@ -65,10 +64,9 @@ impl Subjects<'_> {
 
     /// Some metrics are a distribution and need a statistic; the others have none.
     fn check_stat(&self, metric: Metric, at: usize, stat: Option<Stat>) -> Result<(), BadLine> {
-        let needs = matches!(
-            metric,
-            Metric::Latency | Metric::Service | Metric::Wait | Metric::Delay
-        );
+        let needs = metric::METRICS
+            .iter()
+            .any(|row| row.stat && row.word == metric.name());
         let name = metric.name();
         match stat {
             None if needs => Err(bad(
@@ -102,17 +100,12 @@ impl Subjects<'_> {
             Metric::Lost if name.is_some_and(|name| self.is_hubs(name)) => {
                 self.hubs(named()?, HubState::Lost)
             }
-            Metric::Lost if name.is_some_and(|name| self.is_docks(name)) => {
-                self.returns(named()?, ReturnFigure::Lost)
+            Metric::Lost | Metric::Duplicated | Metric::InDoubt
+                if name.is_some_and(|name| self.is_docks(name)) =>
+            {
+                self.returns(named()?, metric)
             }
-            Metric::Duplicated if name.is_some_and(|name| self.is_docks(name)) => {
-                self.returns(named()?, ReturnFigure::Duplicated)
-            }
-            Metric::InDoubt if name.is_some_and(|name| self.is_docks(name)) => {
-                self.returns(named()?, ReturnFigure::InDoubt)
-            }
-            Metric::Stored => self.returns(named()?, ReturnFigure::Stored),
-            Metric::Active => self.returns(named()?, ReturnFigure::Active),
+            Metric::Stored | Metric::Active => self.returns(named()?, metric),
             Metric::Delay => self.delay(named()?, stat),
             Metric::InTime => self.commands(named()?, CommandState::InTime),
             Metric::Late => self.commands(named()?, CommandState::Late),
@@ -128,11 +121,15 @@ impl Subjects<'_> {
             Metric::Throttled => self.hubs(named()?, HubState::Throttled),
             Metric::Connects => self.rate(name, at, HubRate::Connects),
             Metric::Reconnects => self.rate(name, at, HubRate::Reconnects),
-            Metric::Wait => self.pool(named()?, PoolSignal::Wait, stat, TIME),
-            Metric::Waiting => self.pool(named()?, PoolSignal::Waiting, None, COUNT),
-            Metric::Saturation => self.pool(named()?, PoolSignal::Saturation, None, SHARE),
-            Metric::Stalled => self.pool(named()?, PoolSignal::Stalled, None, &[Unit::Time]),
-            Metric::Timeouts => self.pool(named()?, PoolSignal::Timeouts, None, COUNT),
+            Metric::Wait
+            | Metric::Waiting
+            | Metric::Saturation
+            | Metric::Stalled
+            | Metric::Timeouts
+            | Metric::AcquiresPerRequest => self.pool(named()?, metric, stat),
+            Metric::Connections | Metric::Disconnects | Metric::Takeovers | Metric::Dropped => {
+                self.broker(named()?, metric)
+            }
             Metric::Depth => self.queue(named()?, QueueSignal::Depth, COUNT),
             Metric::Age => self.queue(named()?, QueueSignal::Age, TIME),
             Metric::Value => self.probe(named()?),
@@ -340,7 +337,13 @@ impl Subjects<'_> {
         Ok((Subject::Hubs { groups, of }, SHARE_OR_COUNT))
     }
 
+    /// Of hubs; a broker that is probed counts the connects itself.
     fn rate(&self, name: Option<&Word>, at: usize, of: HubRate) -> Result<Found, BadLine> {
+        if let (Some(name), HubRate::Connects) = (name, of)
+            && self.is_broker(name)
+        {
+            return self.broker(name, Metric::Connects);
+        }
         let groups = self.hub_groups(name, at)?;
         Ok((Subject::Rate { groups, of }, RATE))
     }
@@ -370,7 +373,12 @@ impl Subjects<'_> {
     }
 
     /// The probes of a name, or all that play `part`.
-    fn sources(&self, name: &Word, part: Plays, part_name: &str) -> Result<Vec<usize>, BadLine> {
+    pub(super) fn sources(
+        &self,
+        name: &Word,
+        part: Plays,
+        part_name: &str,
+    ) -> Result<Vec<usize>, BadLine> {
         let sources = &self.plan.target.probes.sources;
         let playing: Vec<usize> = (0..sources.len())
             .filter(|row| sources[*row].plays == part)
@@ -415,56 +423,6 @@ impl Subjects<'_> {
             .collect();
         Err(unknown(name, &known))
     }
-
-    fn pool(
-        &self,
-        name: &Word,
-        of: PoolSignal,
-        stat: Option<Stat>,
-        units: &'static [Unit],
-    ) -> Result<Found, BadLine> {
-        let sources = self.sources(name, Plays::Pool, "pool")?;
-        if let Some(Stat::Percentile(_)) = stat {
-            let all = &self.plan.target.probes.sources;
-            if let Some(row) = sources
-                .iter()
-                .find(|row| !has_wait_histogram(&all[**row].signals))
-            {
-                let source = &all[*row].name;
-                let message =
-                    format!("`{source}` exports no histogram of waits, so there is no percentile");
-                return Err(bad(name.at, message, "write `wait mean`, or `stalled`"));
-            }
-        }
-        Ok((Subject::Pool { sources, of, stat }, units))
-    }
-
-    fn queue(
-        &self,
-        name: &Word,
-        of: QueueSignal,
-        units: &'static [Unit],
-    ) -> Result<Found, BadLine> {
-        let sources = self.sources(name, Plays::Queue, "queue")?;
-        Ok((Subject::Queue { sources, of }, units))
-    }
-
-    fn probe(&self, name: &Word) -> Result<Found, BadLine> {
-        let sources = self.sources(name, Plays::Value, "value")?;
-        let source = sources.first().ok_or_else(|| unknown(name, &[]))?;
-        Ok((Subject::Probe { source: *source }, COUNT))
-    }
-}
-
-fn has_wait_histogram(signals: &Signals) -> bool {
-    match signals {
-        Signals::Preset(name) => PRESETS
-            .iter()
-            .any(|preset| preset.name == name && preset.has_wait_histogram),
-        Signals::Own(readings) => readings
-            .iter()
-            .any(|(signal, reading)| signal == "wait" && matches!(reading, Reading::Histogram(_))),
-    }
 }
 
 fn nameless(metric: Metric, at: usize) -> BadLine {
@@ -483,7 +441,9 @@ fn nameless(metric: Metric, at: usize) -> BadLine {
         | Metric::Waiting
         | Metric::Saturation
         | Metric::Stalled
-        | Metric::Timeouts => "pool",
+        | Metric::Timeouts
+        | Metric::AcquiresPerRequest => "pool",
+        Metric::Connections | Metric::Disconnects | Metric::Takeovers | Metric::Dropped => "broker",
         Metric::Depth | Metric::Age => "queue",
         Metric::Delay | Metric::Stored | Metric::Active => "returns",
         _ => "connect",

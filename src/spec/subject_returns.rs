@@ -1,6 +1,6 @@
 //! What expectations say of returns: names, figures, and whether the target can tell them.
 
-use super::expectation::Word;
+use super::expectation::{Metric, Word};
 use super::grammar::BadLine;
 use super::resolve::{bad, unknown};
 use super::subject::{Found, Subjects};
@@ -36,8 +36,15 @@ impl Subjects<'_> {
         Ok(rows)
     }
 
-    /// How many returns of some kind.
-    pub(super) fn returns(&self, name: &Word, of: ReturnFigure) -> Result<Found, BadLine> {
+    /// How many returns of some kind; a metric that is none of theirs stands for those in doubt.
+    pub(super) fn returns(&self, name: &Word, metric: Metric) -> Result<Found, BadLine> {
+        let of = match metric {
+            Metric::Lost => ReturnFigure::Lost,
+            Metric::Duplicated => ReturnFigure::Duplicated,
+            Metric::Stored => ReturnFigure::Stored,
+            Metric::Active => ReturnFigure::Active,
+            _ => ReturnFigure::InDoubt,
+        };
         let docks = self.dock_groups(name)?;
         let reconciles = || {
             let devices = docks

@@ -179,7 +179,7 @@ pub(super) fn read(
             operation::operation(name, at, &requests)
         }),
         components: each(components, |name, at| {
-            component::component(name, at, &names, file)
+            component::component(name, at, &names)
         }),
         kubernetes,
         cli,

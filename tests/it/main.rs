@@ -24,3 +24,4 @@ mod spec;
 mod support;
 mod tidy;
 mod tls;
+mod watch;

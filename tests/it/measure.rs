@@ -3,6 +3,7 @@
 mod doubts;
 mod guards;
 mod histograms;
+mod inferred;
 mod judging;
 mod ledger;
 mod recorder;

@@ -85,7 +85,10 @@ fn everything_that_the_file_names_is_permitted_and_nothing_else() {
     target.probes.sources.push(ProbeSource {
         name: "pool".to_owned(),
         plays: Plays::Pool,
-        scrape: vec![template("http://127.0.0.1:9100/metrics")],
+        origin: rushhour::plan::probe::Origin::Scrape(vec![template(
+            "http://127.0.0.1:9100/metrics",
+        )]),
+        labels: Vec::new(),
         signals: Signals::Preset("otel-db".to_owned()),
     });
     let hosts = Hosts::of(&target).unwrap();

@@ -3,5 +3,5 @@
 mod forms;
 mod hlog;
 mod live;
-mod scene;
+pub mod scene;
 mod together;

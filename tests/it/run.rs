@@ -1,7 +1,9 @@
 //! Whole runs of the program as a user starts them.
 
+mod blind;
 mod broker;
 mod critical;
+mod doctor;
 mod dry_run;
 mod ends;
 mod experiment;

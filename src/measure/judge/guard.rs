@@ -5,7 +5,7 @@ use super::times::{GUARD_SECONDS, List};
 use super::value::{Found, Part, Pick};
 use super::{Judge, unit_of, worse};
 use crate::measure::figures;
-use crate::plan::expect::{CommandState, Expectation, Subject, Unit};
+use crate::plan::expect::{BrokerSignal, CommandState, Expectation, PoolSignal, Subject, Unit};
 
 /// Fewer samples than this say nothing; a gauge needs no more than one.
 const FEWEST_SAMPLES: u64 = 20;
@@ -192,9 +192,9 @@ fn held(
 pub(super) fn is_gauge(subject: &Subject) -> bool {
     match subject {
         Subject::Hubs { of, .. } => *of == crate::plan::expect::HubState::Connected,
-        Subject::Pool { .. } | Subject::Queue { .. } | Subject::Probe { .. } | Subject::Blind => {
-            true
-        }
+        Subject::Pool { of, .. } => *of != PoolSignal::AcquiresPerRequest,
+        Subject::Broker { of, .. } => *of == BrokerSignal::Connections,
+        Subject::Queue { .. } | Subject::Probe { .. } | Subject::Blind => true,
         _ => false,
     }
 }

@@ -8,6 +8,7 @@ mod doubts;
 mod guard;
 mod lag;
 mod marked;
+mod probed;
 mod rehearsal;
 mod returns;
 mod scope;
@@ -26,7 +27,9 @@ use super::recovery::Recovery;
 use super::verdict::{Judged, Judgement, Verdict};
 use super::{Collector, Marks};
 use crate::event::{MarkId, Offset};
-use crate::plan::expect::{Expectation, PoolSignal, QueueSignal, Scope, Subject, Unit};
+use crate::plan::expect::{
+    BrokerSignal, Expectation, PoolSignal, QueueSignal, Scope, Subject, Unit,
+};
 use answer::{Answer, is_worse, worse};
 use marked::no_limit;
 use scope::{Mode, Stretch};
@@ -124,7 +127,9 @@ impl<'a> Judge<'a> {
     fn not_probed(&self, subject: &Subject) -> bool {
         let probed = |sources: &[usize]| sources.iter().any(|row| self.pools.get(*row).is_some());
         match subject {
-            Subject::Pool { sources, .. } | Subject::Queue { sources, .. } => !probed(sources),
+            Subject::Pool { sources, .. }
+            | Subject::Queue { sources, .. }
+            | Subject::Broker { sources, .. } => !probed(sources),
             Subject::Probe { source } => !probed(&[*source]),
             Subject::Blind => self.pools.is_empty(),
             _ => false,
@@ -332,7 +337,9 @@ impl<'a> Judge<'a> {
             Subject::Hubs { groups, .. } | Subject::Rate { groups, .. } => {
                 &plan.hubs.get(*groups.first()?)?.name
             }
-            Subject::Pool { sources, .. } | Subject::Queue { sources, .. } => {
+            Subject::Pool { sources, .. }
+            | Subject::Queue { sources, .. }
+            | Subject::Broker { sources, .. } => {
                 &plan.target.probes.sources.get(*sources.first()?)?.name
             }
             Subject::Returns { docks, .. } => &plan.docks.get(*docks.first()?)?.name,
@@ -410,6 +417,13 @@ fn rows_of(subject: &Subject, each: bool) -> Vec<Subject> {
                 of,
             })
             .collect(),
+        other => sources_of(other),
+    }
+}
+
+/// The same for what is probed.
+fn sources_of(subject: Subject) -> Vec<Subject> {
+    match subject {
         Subject::Pool { sources, of, stat } => sources
             .into_iter()
             .map(|one| Subject::Pool {
@@ -421,6 +435,13 @@ fn rows_of(subject: &Subject, each: bool) -> Vec<Subject> {
         Subject::Queue { sources, of } => sources
             .into_iter()
             .map(|one| Subject::Queue {
+                sources: vec![one],
+                of,
+            })
+            .collect(),
+        Subject::Broker { sources, of } => sources
+            .into_iter()
+            .map(|one| Subject::Broker {
                 sources: vec![one],
                 of,
             })
@@ -439,7 +460,11 @@ fn unit_of(line: &Expectation, subject: &Subject) -> Unit {
         Subject::Time { .. } | Subject::Recovery | Subject::Drain | Subject::Alert { .. } => {
             Unit::Time
         }
-        Subject::Rate { .. } => Unit::PerSecond,
+        Subject::Rate { .. }
+        | Subject::Broker {
+            of: BrokerSignal::Connects | BrokerSignal::Disconnects,
+            ..
+        } => Unit::PerSecond,
         Subject::Pool { of, .. } => match of {
             PoolSignal::Wait | PoolSignal::Stalled => Unit::Time,
             PoolSignal::Saturation => Unit::Share,

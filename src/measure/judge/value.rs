@@ -1,14 +1,12 @@
 //! What a line measures, over stretches of seconds, for everything but latencies.
 
 use super::Judge;
+use super::probed::{broker, gauge};
 use super::scope::Stretch;
 use crate::event::{Offset, OperationId};
 use crate::measure::ledger::{Account, State};
-use crate::measure::pool::{Estimate, PoolSeries};
 use crate::measure::series::{OperationPoint, Point};
-use crate::plan::expect::{
-    CommandState, HubRate, HubState, PoolSignal, QueueSignal, Share, Stat, Subject, Unit,
-};
+use crate::plan::expect::{CommandState, HubRate, HubState, QueueSignal, Share, Subject, Unit};
 use crate::plan::signal::Signal;
 use crate::plan::{OperationKind, Plan};
 use std::ops::Range;
@@ -60,14 +58,14 @@ impl Part<'_> {
             .flat_map(|(first, last)| *first..=*last)
     }
 
-    fn length(&self) -> u64 {
+    pub(super) fn length(&self) -> u64 {
         self.stretches
             .iter()
             .map(|(first, last)| last + 1 - first)
             .sum()
     }
 
-    fn ranges(&self) -> impl Iterator<Item = Range<Offset>> + '_ {
+    pub(super) fn ranges(&self) -> impl Iterator<Item = Range<Offset>> + '_ {
         self.stretches
             .iter()
             .map(|(first, last)| Offset(first * 1_000_000)..Offset((last + 1) * 1_000_000))
@@ -123,6 +121,12 @@ impl Judge<'_> {
                     part,
                 )
             }
+            Subject::Broker { sources, of } => worst(
+                sources
+                    .iter()
+                    .filter_map(|row| broker(self.pools.get(*row)?, *of, part)),
+                part,
+            ),
             Subject::Probe { source } => gauge(self.pools.get(*source)?, Signal::Value, part),
             Subject::Blind => self.blind(part),
             Subject::Synchronisation => self.synchronisation(part),
@@ -350,60 +354,6 @@ impl Judge<'_> {
             .sum();
         (seconds > 0).then(|| Found::exactly(total as f64 / seconds as f64, seconds))
     }
-
-    fn pool(
-        &self,
-        series: &PoolSeries,
-        of: PoolSignal,
-        stat: Option<Stat>,
-        part: &Part<'_>,
-    ) -> Option<Found> {
-        match of {
-            PoolSignal::Wait => wait(series, stat.unwrap_or(Stat::Mean), part),
-            PoolSignal::Waiting => gauge(series, Signal::Waiting, part),
-            PoolSignal::Saturation => {
-                let values = part.ranges().filter_map(|range| {
-                    let saturation = series.saturation(range.clone())?;
-                    Some((range.start.second(), saturation.mean))
-                });
-                part.pick(values)
-            }
-            PoolSignal::Stalled => {
-                let stalled = part.ranges().filter_map(|range| series.stalled(range));
-                let stalled: Vec<f64> = stalled.map(|time| time.as_micros() as f64).collect();
-                total(&stalled)
-            }
-            PoolSignal::Timeouts => {
-                let timeouts: Vec<f64> = part
-                    .ranges()
-                    .filter_map(|range| series.timeouts(range))
-                    .collect();
-                total(&timeouts)
-            }
-        }
-    }
-
-    /// The longest time without a reading of any source, or the largest share.
-    fn blind(&self, part: &Part<'_>) -> Option<Found> {
-        let length_us = part.length() as f64 * 1e6;
-        let of = |series: &PoolSeries| {
-            let blinds = part
-                .ranges()
-                .map(|range| (series.blind(range.clone()), range));
-            let (mut share, mut longest) = (0.0, 0.0_f64);
-            for (blind, range) in blinds {
-                share += blind.share * range.end.since(range.start).as_micros() as f64 / length_us;
-                longest = longest.max(blind.longest_us as f64);
-            }
-            if part.unit == Unit::Time {
-                longest
-            } else {
-                share
-            }
-        };
-        let worst = self.pools.iter().map(of).reduce(f64::max)?;
-        (length_us > 0.0).then(|| Found::exactly(worst, part.length()))
-    }
 }
 
 /// The operations by which these groups connect.
@@ -416,7 +366,7 @@ fn connects_of(plan: &Plan, groups: &[usize]) -> Vec<usize> {
         .collect()
 }
 
-fn total(values: &[f64]) -> Option<Found> {
+pub(super) fn total(values: &[f64]) -> Option<Found> {
     (!values.is_empty()).then(|| Found::exactly(values.iter().sum(), values.len() as u64))
 }
 
@@ -430,62 +380,4 @@ fn worst(found: impl Iterator<Item = Found>, part: &Part<'_>) -> Option<Found> {
         };
         if second { b } else { a }
     })
-}
-
-fn gauge(series: &PoolSeries, signal: Signal, part: &Part<'_>) -> Option<Found> {
-    let values = part.ranges().filter_map(|range| {
-        let span = series.gauge(signal, range.clone())?;
-        let value = match part.pick {
-            Pick::Highest => span.max,
-            Pick::Lowest => span.min,
-            Pick::Last => span.last,
-        };
-        Some((range.start.second(), value))
-    });
-    // Which second of a stretch it was is not known here.
-    part.pick(values).map(|found| Found { at: None, ..found })
-}
-
-/// Means of several stretches weigh by their length: by what was acquired, a stall would weigh nothing.
-fn wait(series: &PoolSeries, stat: Stat, part: &Part<'_>) -> Option<Found> {
-    match stat {
-        Stat::Percentile(percentile) => longest(part, |range| {
-            series.wait_quantile(range, percentile / 100.0)
-        }),
-        Stat::Max => longest(part, |range| series.wait_max(range)),
-        Stat::Mean => {
-            let (mut sum, mut weights, mut readings) = (0.0, 0.0, 0);
-            for range in part.ranges() {
-                let Some(mean) = series.wait_mean(range.clone()) else {
-                    continue;
-                };
-                let length = range.end.since(range.start).as_secs_f64();
-                sum += mean.judged_us * length;
-                weights += length;
-                readings += 1;
-            }
-            (weights > 0.0).then(|| Found::exactly(sum / weights, readings))
-        }
-    }
-}
-
-/// The longest of several stretches. Beyond the last bucket of the target's histogram a wait has no upper end.
-fn longest(part: &Part<'_>, of: impl Fn(Range<Offset>) -> Option<Estimate>) -> Option<Found> {
-    let found = |estimate: Estimate| Found {
-        high: if estimate.at_least {
-            f64::INFINITY
-        } else {
-            estimate.value_us
-        },
-        ..Found::exactly(estimate.value_us, 1)
-    };
-    part.ranges()
-        .filter_map(of)
-        .map(found)
-        .reduce(|a, b| Found {
-            low: a.low.max(b.low),
-            high: a.high.max(b.high),
-            samples: a.samples + b.samples,
-            at: None,
-        })
 }

@@ -70,10 +70,9 @@ impl SeriesKey {
             Counter::WaitSum => (0, 0),
             Counter::WaitCount => (1, 0),
             Counter::Waiters => (2, 0),
-            Counter::Acquires => (3, 0),
-            Counter::Timeouts => (4, 0),
-            Counter::Connects => (5, 0),
-            Counter::WaitBucket { at_most_us } => (6, at_most_us.to_bits()),
+            Counter::Arrivals => (3, 0),
+            Counter::WaitBucket { at_most_us } => (4, at_most_us.to_bits()),
+            Counter::Of(signal) => (5, signal as u64),
         };
         SeriesKey {
             instance,

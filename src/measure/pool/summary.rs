@@ -1,8 +1,8 @@
 //! One source in a few figures, for reports.
 
-use super::PoolSeries;
 use super::buckets::Estimate;
 use super::window::{Blind, GaugeSpan, Saturation, WaitMean};
+use super::{Costs, PoolSeries};
 use crate::event::Offset;
 use crate::plan::signal::Signal;
 use serde::Serialize;
@@ -37,6 +37,7 @@ pub struct SourceSummary {
     pub last_gap: Option<String>,
     /// Restarts of an instance that the counters showed in the whole run.
     pub restarts: u64,
+    pub costs: Option<Costs>,
 }
 
 impl PoolSeries {
@@ -56,7 +57,7 @@ impl PoolSeries {
             stalled_us: self
                 .stalled(window.clone())
                 .map(|stalled| u64::try_from(stalled.as_micros()).unwrap_or(u64::MAX)),
-            timeouts: self.timeouts(window.clone()),
+            timeouts: self.increase_of(Signal::Timeouts, window.clone()),
             acquires: self.acquires(window),
         }
     }
@@ -74,6 +75,7 @@ impl PoolSeries {
                 .collect(),
             last_gap: self.last_gap.clone(),
             restarts: self.restarts,
+            costs: self.costs(),
         }
     }
 }

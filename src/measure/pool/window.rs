@@ -66,9 +66,14 @@ impl PoolSeries {
             (Some(waited), None) => match sum(rows, |row| row.waiters) {
                 Some(0.0) => Some(0.0),
                 Some(waiters) => Some(waited / waiters),
-                None => None,
+                None => sum(rows, |row| row.of(Signal::Arrivals))
+                    .filter(|arrived| *arrived > 0.0)
+                    .map(|arrived| waited / arrived),
             },
-            (None, _) => None,
+            // A mean that somebody else has computed.
+            (None, _) => self
+                .gauge(Signal::Wait, window.clone())
+                .map(|span| span.mean),
         };
         let little = self.little(&window);
         let judged_us = match (by_counters_us, little) {
@@ -87,22 +92,29 @@ impl PoolSeries {
     /// A quantile (0 to 1) of the wait; `None` where the target exports no histogram, or nothing waited.
     #[must_use]
     pub fn wait_quantile(&self, window: Range<Offset>, q: f64) -> Option<Estimate> {
-        buckets::quantile(&self.buckets_in(&window), q)
+        buckets::quantile(&self.buckets_in(&window), q).or_else(|| {
+            let is_p99 = (q - 0.99).abs() < 1e-9;
+            let told = self.gauge(Signal::WaitP99, window).filter(|_| is_p99)?;
+            Some(exactly(told.max))
+        })
     }
 
-    /// The longest wait as far as the histogram tells: the upper bound of its highest used bucket.
+    /// The longest wait: the upper bound of the histogram's highest used bucket; without one, the longest that was seen to wait.
     #[must_use]
     pub fn wait_max(&self, window: Range<Offset>) -> Option<Estimate> {
-        buckets::largest(&self.buckets_in(&window))
+        buckets::largest(&self.buckets_in(&window)).or_else(|| {
+            let seen = self.gauge(Signal::WaitMax, window)?;
+            Some(exactly(seen.max))
+        })
     }
 
-    /// The readings of a gauge, summed over the instances (for [`Signal::Age`]: the oldest).
+    /// The readings of a gauge, summed over the instances (for times: the longest).
     #[must_use]
     pub fn gauge(&self, signal: Signal, window: Range<Offset>) -> Option<GaugeSpan> {
         let values = self
             .readings_in(&window)
             .iter()
-            .filter_map(|row| row.gauge(signal));
+            .filter_map(|row| row.of(signal));
         let mut span: Option<GaugeSpan> = None;
         for value in values {
             let next = span.get_or_insert(GaugeSpan {
@@ -133,7 +145,7 @@ impl PoolSeries {
         let (mut count, mut full, mut mean, mut max) = (0_u64, 0_u64, 0.0, 0.0_f64);
         let (mut run_us, mut longest_full_us) = (0_u64, 0_u64);
         for row in self.readings_in(&window) {
-            let Some(saturation) = row.saturation else {
+            let Some(saturation) = row.of(Signal::Saturation) else {
                 continue;
             };
             count += 1;
@@ -189,22 +201,39 @@ impl PoolSeries {
         known.then_some(stalled)
     }
 
-    /// Requests that gave up waiting.
+    /// How much a counter grew; `None` where it is not exported.
     #[must_use]
-    pub fn timeouts(&self, window: Range<Offset>) -> Option<f64> {
-        self.increase(&window, |row| row.timeouts)
+    pub fn increase_of(&self, signal: Signal, window: Range<Offset>) -> Option<f64> {
+        self.increase(&window, |row| {
+            row.of(signal).filter(|_| signal.is_counter())
+        })
+    }
+
+    /// A counter's growth per second of the time that its readings cover.
+    #[must_use]
+    pub fn rate_of(&self, signal: Signal, window: Range<Offset>) -> Option<f64> {
+        let rows = self.increases_in(&window);
+        let grew = sum(rows, |row| row.of(signal).filter(|_| signal.is_counter()))?;
+        let covered: f64 = rows
+            .iter()
+            .filter(|row| row.of(signal).is_some())
+            .map(|row| row.covers().as_secs_f64())
+            .sum();
+        (covered > 0.0).then(|| grew / covered)
+    }
+
+    /// Whether the last two readings of the window show a stall; `None` where that can't be known.
+    #[must_use]
+    pub fn is_stalled(&self, window: Range<Offset>) -> Option<bool> {
+        let mut last = self.readings_in(&window).iter().rev();
+        let (newest, before) = (last.next()?.is_stalled()?, last.next());
+        Some(newest && before.and_then(Row::is_stalled) == Some(true))
     }
 
     /// Requests that got a connection; where no such counter is exported, waits that ended less those that gave up.
     #[must_use]
     pub fn acquires(&self, window: Range<Offset>) -> Option<f64> {
         self.increase(&window, Row::acquired)
-    }
-
-    /// Sessions that a broker counted as opened.
-    #[must_use]
-    pub fn connects(&self, window: Range<Offset>) -> Option<f64> {
-        self.increase(&window, |row| row.connects)
     }
 
     /// How much of the window had no reading of every instance. A reading covers the time up to half an interval after the next
@@ -252,17 +281,19 @@ impl PoolSeries {
         let mut seconds = vec![None; usize::try_from(to.saturating_sub(first)).unwrap_or(0)];
         let mut acquired_at = None;
         for row in &self.rows {
-            let got = row.acquired().is_none_or(|acquired| acquired > 0.0);
+            let got = row.served() != Some(false);
             if got {
                 acquired_at = Some(row.at);
             }
-            let wait = match (row.wait_sum_us, row.wait_count.or(row.waiters)) {
-                (Some(waited), Some(count)) if count > 0.0 => Some(waited / count),
-                _ if !got && row.waiting.is_some_and(|waiting| waiting > 0.0) => {
+            let waiting = row.of(Signal::Waiting);
+            let count = row.wait_count.or(row.waiters).or(row.of(Signal::Arrivals));
+            let wait = match (row.wait_sum_us, count) {
+                (Some(waited), Some(count)) if count > 0.0 && got => Some(waited / count),
+                _ if !got && waiting.is_some_and(|waiting| waiting > 0.0) => {
                     acquired_at.map(|last| row.at.since(last).as_micros() as f64)
                 }
-                _ if row.waiting == Some(0.0) || row.waiters == Some(0.0) => Some(0.0),
-                _ => row.little_us(),
+                _ if waiting == Some(0.0) || row.waiters == Some(0.0) => Some(0.0),
+                _ => row.little_us().or(row.of(Signal::Wait)),
             };
             let second = row.middle().second();
             if let Some(wait) = wait
@@ -309,14 +340,19 @@ impl PoolSeries {
         let readings: Vec<f64> = self
             .readings_in(window)
             .iter()
-            .filter_map(|row| row.waiting)
+            .filter_map(|row| row.of(Signal::Waiting))
             .collect();
         let (first, last) = (*readings.first()?, *readings.last()?);
         let rows = self.increases_in(window);
-        let acquired = sum(rows, Row::acquired)?;
         let covered_us: f64 = rows.iter().map(|row| row.covers().as_micros() as f64).sum();
-        let arrived =
-            acquired + sum(rows, |row| row.timeouts).unwrap_or(0.0) + (last - first).max(0.0);
+        let arrived = match sum(rows, |row| row.of(Signal::Arrivals)) {
+            Some(arrived) => arrived,
+            None => {
+                sum(rows, Row::acquired)?
+                    + sum(rows, |row| row.of(Signal::Timeouts)).unwrap_or(0.0)
+                    + (last - first).max(0.0)
+            }
+        };
         let count = readings.len() as f64;
         let mean = readings.iter().sum::<f64>() / count;
         if mean == 0.0 && arrived == 0.0 {
@@ -349,14 +385,37 @@ struct Little {
 }
 
 impl Row {
-    /// Whether requests waited and none got a connection; `None` if that cannot be known.
+    /// Whether requests waited and none got a connection; `None` if that cannot be known. Where nothing says how many wait (Go's
+    /// `database/sql`), requests that began to wait while no wait ended say it.
     fn is_stalled(&self) -> Option<bool> {
-        Some(self.waiting? > 0.0 && self.acquired()? <= 0.0)
+        match self.of(Signal::Waiting) {
+            Some(waiting) => Some(waiting > 0.0 && !self.served()?),
+            None => Some(self.waiters? > 0.0 && self.wait_sum_us? <= 0.0),
+        }
+    }
+
+    /// Whether anybody got a connection. Where no counter says so: whether any wait ended.
+    fn served(&self) -> Option<bool> {
+        match (self.acquired(), self.wait_sum_us) {
+            (Some(acquired), _) => Some(acquired > 0.0),
+            (None, Some(waited)) if self.waiters.is_none() => {
+                Some(waited > 0.0 || self.of(Signal::Waiting) == Some(0.0))
+            }
+            _ => None,
+        }
     }
 
     fn little_us(&self) -> Option<f64> {
-        let acquired = self.acquired().filter(|acquired| *acquired > 0.0)?;
-        Some(self.waiting? * self.covers().as_micros() as f64 / acquired)
+        let arrived = self.of(Signal::Arrivals).or(self.acquired());
+        let arrived = arrived.filter(|arrived| *arrived > 0.0)?;
+        Some(self.of(Signal::Waiting)? * self.covers().as_micros() as f64 / arrived)
+    }
+}
+
+fn exactly(value_us: f64) -> Estimate {
+    Estimate {
+        value_us,
+        at_least: false,
     }
 }
 

@@ -12,6 +12,7 @@ mod policy;
 pub use policy::policy as policy_text;
 
 mod print;
+mod probes;
 mod rooms;
 mod tokens;
 

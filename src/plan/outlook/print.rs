@@ -23,6 +23,7 @@ impl Display for Outlook<'_> {
         self.needs(out)?;
         self.tokens(out)?;
         self.identities(out)?;
+        self.probes(out)?;
         self.marks(out)?;
         self.expectations(out)?;
         writeln!(out, "\nHosts that will be contacted")?;

@@ -6,6 +6,7 @@ use crate::report::Report;
 use crate::report::certificates;
 use crate::report::data::{OperationRow, PoolSpan};
 use crate::report::places;
+use crate::report::probes;
 use crate::report::sessions;
 use crate::report::text;
 use crate::report::troubles;
@@ -266,6 +267,18 @@ pub(super) fn pools(report: &Report, page: &mut Page) {
     {
         page.wrapped("VALUE    ", &text::value(&row.source, &value));
     }
+    for row in &pools {
+        if let Some(assumption) = &row.assumption {
+            page.wrapped("  ", &format!("{} is {assumption}", row.source));
+        }
+    }
+    for text in report.pools.iter().filter_map(probes::broker) {
+        page.wrapped("BROKER   ", &text);
+    }
+    for row in &report.inferred {
+        let text = format!("{}: {}; {}", row.of, row.text, row.assumption);
+        page.wrapped("INFERRED ", &text);
+    }
     for row in report.pools.iter().filter(|row| row.blind > 0.0) {
         let gap = row
             .last_gap
@@ -280,7 +293,7 @@ pub(super) fn pools(report: &Report, page: &mut Page) {
         );
         page.wrapped("  ", &blind);
     }
-    if !report.pools.is_empty() {
+    if !(report.pools.is_empty() && report.inferred.is_empty()) {
         page.gap();
     }
 }

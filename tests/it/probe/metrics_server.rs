@@ -14,6 +14,8 @@ use tokio::runtime::Runtime;
 pub struct Says {
     pub text: String,
     pub after: Duration,
+    /// How often it was asked.
+    asked: usize,
 }
 
 /// The server; it ends with its connections when it is dropped.
@@ -36,7 +38,7 @@ impl MetricsServer {
         let address = listener.local_addr().unwrap();
         let says = Arc::new(Mutex::new(Says {
             text: text.to_owned(),
-            after: Duration::ZERO,
+            ..Says::default()
         }));
         let router = Router::new()
             .route("/metrics", get(answer))
@@ -57,6 +59,10 @@ impl MetricsServer {
         self.says.lock().unwrap().text = text.to_owned();
     }
 
+    pub fn asked(&self) -> usize {
+        self.says.lock().unwrap().asked
+    }
+
     pub fn answer_after(&self, after: Duration) {
         self.says.lock().unwrap().after = after;
     }
@@ -75,7 +81,11 @@ impl Drop for MetricsServer {
 }
 
 async fn answer(State(says): State<Arc<Mutex<Says>>>) -> String {
-    let Says { text, after } = says.lock().unwrap().clone();
+    let Says { text, after, .. } = {
+        let mut says = says.lock().unwrap();
+        says.asked += 1;
+        says.clone()
+    };
     tokio::time::sleep(after).await;
     text
 }

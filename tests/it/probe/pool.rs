@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use rushhour::event::Offset;
-use rushhour::measure::pool::{Counter, Gap, GapReason, PoolSeries, Reading, Sample, Value};
+use rushhour::measure::pool::{
+    Cost, Counter, Estimate, Gap, GapReason, PoolSeries, Reading, Sample, Value,
+};
 use rushhour::plan::signal::Signal;
 use std::ops::Range;
 use std::time::Duration;
@@ -38,7 +40,7 @@ fn values(pool: Pool) -> Vec<Value> {
     vec![
         counter(Counter::WaitSum, pool.waited_s * 1e6),
         counter(Counter::WaitCount, pool.count),
-        counter(Counter::Timeouts, pool.timeouts),
+        counter(Counter::Of(Signal::Timeouts), pool.timeouts),
         Value::Gauge {
             signal: Signal::Waiting,
             value: pool.waiting,
@@ -48,6 +50,7 @@ fn values(pool: Pool) -> Vec<Value> {
 
 fn add(series: &mut PoolSeries, second: u64, values: Vec<Value>) {
     let reading = Reading {
+        cost: Cost::default(),
         at: at(second),
         started: None,
         values,
@@ -152,14 +155,17 @@ fn with_timeouts_the_larger_mean_is_judged() {
             waiting: 65.0 + (second % 2) as f64 * 2.0 - 1.0,
             timeouts: second as f64 * 30.0,
         });
-        read.push(counter(Counter::Acquires, second as f64 * 70.0));
+        read.push(counter(Counter::Of(Signal::Acquires), second as f64 * 70.0));
         add(&mut series, second, read);
     }
     let wait = series.wait_mean(seconds(5..55)).unwrap();
     assert_eq!(wait.by_counters_us, Some(500_000.0));
     assert!((wait.judged_us - 650_000.0).abs() < 7_000.0, "{wait:?}");
     assert_eq!(wait.by_little_us, Some(wait.judged_us));
-    assert_eq!(series.timeouts(seconds(5..55)), Some(1500.0));
+    assert_eq!(
+        series.increase_of(Signal::Timeouts, seconds(5..55)),
+        Some(1500.0)
+    );
 }
 
 /// A histogram that counts give-ups goes on growing in a stall: what grows is not what was acquired.
@@ -224,11 +230,70 @@ fn where_only_waiters_are_counted_none_means_no_wait() {
         );
     }
     assert_eq!(series.wait_mean(seconds(0..10)).unwrap().judged_us, 0.0);
-    assert_eq!(
-        series.stalled(seconds(0..10)),
-        None,
-        "nothing says who waits"
-    );
+    let stalled = |series: &PoolSeries, part| series.stalled(seconds(part)).unwrap();
+    assert_eq!(stalled(&series, 0..10), Duration::ZERO, "nobody waits");
+    // Requests begin to wait, and no wait ends: of Go's pools that is all that a stall shows.
+    for second in 10..20 {
+        let waiters = 3.0 + (second - 9) as f64;
+        add(
+            &mut series,
+            second,
+            vec![
+                counter(Counter::WaitSum, 5e6),
+                counter(Counter::Waiters, waiters),
+            ],
+        );
+    }
+    assert_eq!(stalled(&series, 0..20), Duration::from_secs(10));
+}
+
+/// PgBouncer before 1.23: transactions count when a query arrives, so that in a stall only the time waited stands still.
+#[test]
+fn where_arrivals_are_counted_a_stall_is_seen_by_the_time_that_stands_still() {
+    let mut series = PoolSeries::new(SECOND);
+    for second in 0..20_u64 {
+        let (waited, waiting) = if second < 10 {
+            (second as f64 * 4e6, 4.0)
+        } else {
+            (36e6, 4.0 + (second - 9) as f64)
+        };
+        let gauge = Value::Gauge {
+            signal: Signal::Waiting,
+            value: waiting,
+        };
+        let read = vec![
+            counter(Counter::WaitSum, waited),
+            counter(Counter::Of(Signal::Arrivals), second as f64 * 10.0),
+            gauge,
+        ];
+        add(&mut series, second, read);
+    }
+    let before = series.wait_mean(seconds(1..9)).unwrap();
+    assert_eq!(before.by_counters_us, Some(400_000.0));
+    assert_eq!(before.by_little_us, Some(400_000.0));
+    let stalled = series.stalled(seconds(0..20));
+    assert_eq!(stalled, Some(Duration::from_secs(10)));
+    let during = series.wait_mean(seconds(12..20)).unwrap();
+    assert_eq!(during.by_counters_us, Some(0.0));
+    assert!(during.judged_us > 1e6, "{during:?}");
+}
+
+/// What somebody else has computed counts where nothing else is known; the longest seen is the longest wait.
+#[test]
+fn a_mean_and_a_p99_that_are_told_are_taken() {
+    let mut series = PoolSeries::new(SECOND);
+    for second in 0..4_u64 {
+        let gauge = |signal, value| Value::Gauge { signal, value };
+        let (mean, p99) = (1000.0 * (1 + second) as f64, 9000.0 + second as f64);
+        let told = [gauge(Signal::Wait, mean), gauge(Signal::WaitP99, p99)];
+        let longest = gauge(Signal::WaitMax, 20_000.0 - second as f64);
+        add(&mut series, second, [&told[..], &[longest]].concat());
+    }
+    assert_eq!(series.wait_mean(seconds(0..4)).unwrap().judged_us, 2500.0);
+    let exact = |estimate: Option<Estimate>| estimate.filter(|one| !one.at_least).unwrap().value_us;
+    assert_eq!(exact(series.wait_quantile(seconds(0..4), 0.99)), 9003.0);
+    assert_eq!(series.wait_quantile(seconds(0..4), 0.5), None);
+    assert_eq!(exact(series.wait_max(seconds(0..4))), 20_000.0);
 }
 
 #[test]
@@ -260,6 +325,7 @@ fn gaps_are_blind_time_and_a_late_reading_is_not() {
     let mut late = PoolSeries::new(SECOND);
     for second in 0..20 {
         let reading = Reading {
+            cost: Cost::default(),
             at: Offset(second * 1_000_000 + (second % 3) * 150_000),
             started: None,
             values: values(Pool::default()),
@@ -329,9 +395,10 @@ fn a_changed_start_time_counts_from_zero_even_where_the_value_is_higher() {
     let mut series = PoolSeries::new(SECOND);
     for (second, started, count) in [(0, 1.0, 10.0), (1, 1.0, 15.0), (2, 2.0, 40.0)] {
         let reading = Reading {
+            cost: Cost::default(),
             at: at(second),
             started: Some(started),
-            values: vec![counter(Counter::Acquires, count)],
+            values: vec![counter(Counter::Of(Signal::Acquires), count)],
         };
         series.add(Sample {
             source: 0,
@@ -347,18 +414,29 @@ fn a_changed_start_time_counts_from_zero_even_where_the_value_is_higher() {
 #[test]
 fn a_series_that_appears_later_counts_from_zero() {
     let mut series = PoolSeries::new(SECOND);
-    add(&mut series, 0, vec![counter(Counter::Acquires, 1000.0)]);
-    add(&mut series, 1, vec![counter(Counter::Acquires, 1001.0)]);
+    add(
+        &mut series,
+        0,
+        vec![counter(Counter::Of(Signal::Acquires), 1000.0)],
+    );
+    add(
+        &mut series,
+        1,
+        vec![counter(Counter::Of(Signal::Acquires), 1001.0)],
+    );
     add(
         &mut series,
         2,
         vec![
-            counter(Counter::Acquires, 1002.0),
-            counter(Counter::Timeouts, 3.0),
+            counter(Counter::Of(Signal::Acquires), 1002.0),
+            counter(Counter::Of(Signal::Timeouts), 3.0),
         ],
     );
     assert_eq!(series.acquires(seconds(0..3)), Some(2.0));
-    assert_eq!(series.timeouts(seconds(0..3)), Some(3.0));
+    assert_eq!(
+        series.increase_of(Signal::Timeouts, seconds(0..3)),
+        Some(3.0)
+    );
 }
 
 proptest! {
@@ -375,9 +453,10 @@ proptest! {
         let mut series = PoolSeries::new(SECOND);
         let mut counted = 0_u64;
         let reading = |second, count: u64| Ok(Reading {
+            cost: Cost::default(),
             at: at(second),
             started: None,
-            values: vec![counter(Counter::Acquires, count as f64)],
+            values: vec![counter(Counter::Of(Signal::Acquires), count as f64)],
         });
         let sample = |second, counts: &[u64]| Sample {
             source: 0,
@@ -409,7 +488,7 @@ proptest! {
         let mut series = PoolSeries::new(SECOND);
         for (second, more) in (0..).zip(&counts) {
             total += f64::from(*more);
-            add(&mut series, second, vec![counter(Counter::Acquires, total)]);
+            add(&mut series, second, vec![counter(Counter::Of(Signal::Acquires), total)]);
         }
         let end = counts.len() as u64;
         let cut = cut.min(end);

@@ -2,8 +2,8 @@
 
 use rushhour::measure::pool::{Counter, Value};
 use rushhour::plan::Template;
+use rushhour::plan::probe::{Origin, Plays, ProbeSource, Reading, SeriesSelector, Signals};
 use rushhour::plan::signal::{PRESETS, Signal};
-use rushhour::plan::target::{Plays, ProbeSource, Reading, SeriesSelector, Signals};
 use rushhour::probe::extract::{Extracted, Extractor};
 use rushhour::probe::presets;
 
@@ -12,7 +12,8 @@ fn source(signals: Signals) -> ProbeSource {
     ProbeSource {
         name: "pool".to_owned(),
         plays: Plays::Pool,
-        scrape,
+        origin: Origin::Scrape(scrape),
+        labels: Vec::new(),
         signals,
     }
 }
@@ -94,7 +95,7 @@ db_client_connection_timeouts_total{db_client_connection_pool_name="main"} 2
     );
     assert_eq!(gauge(&read, Signal::Max), Some(10.0));
     assert_eq!(gauge(&read, Signal::Waiting), Some(4.0));
-    assert_eq!(counter(&read, Counter::Timeouts), Some(2.0));
+    assert_eq!(counter(&read, Counter::Of(Signal::Timeouts)), Some(2.0));
     assert_eq!(read.started, Some(1.7e9));
 }
 
@@ -125,7 +126,7 @@ db_client_connections_timeouts_total{pool_name="p"} 3
     assert_eq!(gauge(&read, Signal::InUse), Some(2.0));
     assert_eq!(gauge(&read, Signal::Max), Some(10.0));
     assert_eq!(gauge(&read, Signal::Waiting), Some(1.0));
-    assert_eq!(counter(&read, Counter::Timeouts), Some(3.0));
+    assert_eq!(counter(&read, Counter::Of(Signal::Timeouts)), Some(3.0));
 }
 
 /// `OTEL_SEMCONV_STABILITY_OPT_IN=database/dup` exports both generations: no wait may count twice.
@@ -212,7 +213,10 @@ fn pgbouncer_falls_back_to_transactions() {
     let old = "pgbouncer_stats_client_wait_seconds_total{database=\"a\"} 1\npgbouncer_stats_sql_transactions_pooled_total{database=\"a\"} 9\n";
     let new = format!("{old}pgbouncer_stats_server_assignments_total{{database=\"a\"}} 5\n");
     assert_eq!(
-        counter(&read("pgbouncer-exporter", old), Counter::WaitCount),
+        counter(
+            &read("pgbouncer-exporter", old),
+            Counter::Of(Signal::Arrivals)
+        ),
         Some(9.0)
     );
     assert_eq!(
@@ -253,7 +257,7 @@ fn a_target_file_may_spell_its_readings_out() {
         .unwrap()
         .read(text.as_bytes());
     assert_eq!(counter(&read, Counter::WaitSum), Some(50_000.0));
-    assert_eq!(counter(&read, Counter::Acquires), Some(10.0));
+    assert_eq!(counter(&read, Counter::Of(Signal::Acquires)), Some(10.0));
     assert_eq!(
         gauge(&read, Signal::InUse),
         Some(3.0),
@@ -281,7 +285,7 @@ fn what_is_unknown_is_named_with_what_there_is() {
     let error = Extractor::of(&source(own)).unwrap_err().to_string();
     assert!(
         error.starts_with(
-            "probes.sources.pool: there is no signal `waits`; there are wait, waiting"
+            "probes.sources.pool: there is no signal `waits`; there are wait, wait_p99"
         ),
         "{error}"
     );

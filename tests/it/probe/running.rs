@@ -4,7 +4,8 @@ use rushhour::event::Offset;
 use rushhour::measure::pool::{PoolSeries, Sample};
 use rushhour::net::clock::Clock;
 use rushhour::net::hosts::Hosts;
-use rushhour::plan::target::{Plays, ProbeSource, Probes, Signals, Target};
+use rushhour::plan::probe::{Origin, Plays, ProbeSource, Probes, Signals};
+use rushhour::plan::target::Target;
 use rushhour::plan::{Plan, Template};
 use rushhour::probe::{self, ProbeHandle};
 use std::path::PathBuf;
@@ -14,18 +15,22 @@ use std::time::{Duration, Instant};
 pub const EVERY: Duration = Duration::from_millis(100);
 pub const TIMEOUT: Duration = Duration::from_millis(60);
 
-fn plan(urls: &[String]) -> Plan {
-    let source = ProbeSource {
+fn of_urls(urls: &[String]) -> ProbeSource {
+    ProbeSource {
         name: "pool".to_owned(),
         plays: Plays::Pool,
-        scrape: urls.iter().map(|url| Template::literal(url)).collect(),
+        origin: Origin::Scrape(urls.iter().map(|url| Template::literal(url)).collect()),
+        labels: Vec::new(),
         signals: Signals::Preset("otel-db".to_owned()),
-    };
+    }
+}
+
+fn plan(sources: Vec<ProbeSource>, every: Duration, timeout: Duration) -> Plan {
     let probes = Probes {
-        every: EVERY,
-        timeout: TIMEOUT,
+        every,
+        timeout,
         max_blind: 0.05,
-        sources: vec![source],
+        sources,
     };
     Plan {
         profile: PathBuf::from("test.yaml"),
@@ -61,11 +66,17 @@ pub struct Running {
     pub handle: Option<ProbeHandle>,
     pub clock: Clock,
     pub samples: Arc<Mutex<Vec<Sample>>>,
+    every: Duration,
 }
 
 impl Running {
     pub fn start(urls: &[String]) -> Running {
-        let plan = plan(urls);
+        Running::of(vec![of_urls(urls)], EVERY, TIMEOUT)
+    }
+
+    /// The same with sources and times of its own.
+    pub fn of(sources: Vec<ProbeSource>, every: Duration, timeout: Duration) -> Running {
+        let plan = plan(sources, every, timeout);
         let hosts = Arc::new(Hosts::of(&plan.target).unwrap());
         let samples = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&samples);
@@ -76,6 +87,7 @@ impl Running {
             handle: Some(handle),
             clock,
             samples,
+            every,
         }
     }
 
@@ -99,11 +111,16 @@ impl Running {
     /// Ends the probe and gives everything as one series.
     pub fn series(mut self) -> (PoolSeries, Offset) {
         self.handle.take().unwrap().stop();
-        let end = self.clock.now();
-        let mut series = PoolSeries::new(EVERY);
-        for sample in self.samples.lock().unwrap().drain(..) {
-            series.add(sample);
+        (self.so_far(0), self.clock.now())
+    }
+
+    /// What one source said by now.
+    pub fn so_far(&self, source: usize) -> PoolSeries {
+        let mut series = PoolSeries::new(self.every);
+        let samples = self.samples.lock().unwrap();
+        for sample in samples.iter().filter(|sample| sample.source == source) {
+            series.add(sample.clone());
         }
-        (series, end)
+        series
     }
 }

@@ -1,0 +1,228 @@
+//! Connection pools.
+
+use super::Case;
+use super::Is::{Not, Signal as Of, Top, Waited, Waiters, Waits};
+use rushhour::plan::signal::Signal::{
+    Acquires, Arrivals, Connects, Disconnects, InUse, Max, Saturation, Timeouts, Wait, Waiting,
+};
+
+pub const POOLS: &[Case] = &[
+    (
+        "hikaricp.txt",
+        "hikaricp",
+        &[("pool", "orders")],
+        &[
+            Waited(12_500_000.0),
+            Waits(4000.0),
+            Of(Waiting, 7.0),
+            Of(InUse, 18.0),
+            Of(Max, 20.0),
+            Of(Timeouts, 3.0),
+            Of(Connects, 25.0),
+        ],
+    ),
+    (
+        "hikaricp.txt",
+        "hikaricp",
+        &[],
+        &[Waited(13_000_000.0), Waits(4010.0), Of(Waiting, 107.0)],
+    ),
+    (
+        "hikaricp-histogram.txt",
+        "hikaricp",
+        &[],
+        &[Waited(14_500_000.0), Waits(1000.0), Top(30_000_000.0)],
+    ),
+    (
+        "hikaricp-prometheus.txt",
+        "hikaricp-prometheus",
+        &[],
+        &[
+            Waited(3_000_000.0),
+            Waits(30.0),
+            Of(Waiting, 5.0),
+            Of(InUse, 9.0),
+            Of(Max, 10.0),
+            Of(Timeouts, 4.0),
+            Of(Connects, 8.0),
+        ],
+    ),
+    (
+        "hikaricp-prometheus-histogram.txt",
+        "hikaricp-prometheus",
+        &[],
+        // 1.024 ms: whatever waits longer is beyond the last bucket.
+        &[Waited(42_000_000.0), Waits(100.0), Top(1024.0)],
+    ),
+    (
+        "otel-db.txt",
+        "otel-db",
+        &[],
+        &[
+            Waited(2_500_000.0),
+            Waits(100.0),
+            Top(10_000_000_000.0),
+            Of(InUse, 7.0),
+            Of(Max, 10.0),
+            Of(Waiting, 4.0),
+            Of(Timeouts, 2.0),
+            Of(Connects, 12.0),
+        ],
+    ),
+    (
+        "otel-db-old.txt",
+        "otel-db",
+        &[],
+        &[
+            Waited(20_000.0),
+            Waits(5.0),
+            Top(10_000.0),
+            Of(InUse, 2.0),
+            Of(Max, 10.0),
+            Of(Waiting, 1.0),
+            Of(Timeouts, 3.0),
+            Of(Connects, 6.0),
+        ],
+    ),
+    (
+        "go-sql.txt",
+        "go-sql",
+        &[],
+        &[
+            Waited(2_250_000.0),
+            Waiters(40.0),
+            Of(InUse, 9.0),
+            Of(Max, 10.0),
+            Not(Waiting),
+            Not(Timeouts),
+        ],
+    ),
+    (
+        "go-sql-sqlstats.txt",
+        "go-sql",
+        &[],
+        &[
+            Waited(500_000.0),
+            Waiters(8.0),
+            Of(InUse, 5.0),
+            Of(Max, 10.0),
+        ],
+    ),
+    (
+        "go-sql-otelsql.txt",
+        "go-sql",
+        &[],
+        &[
+            Waited(900_000.0),
+            Waiters(3.0),
+            Of(InUse, 4.0),
+            Of(Max, 20.0),
+        ],
+    ),
+    (
+        "pgxpool.txt",
+        "pgxpool",
+        &[],
+        &[
+            Waited(2_500_000.0),
+            Waits(500.0),
+            Of(Acquires, 500.0),
+            Of(InUse, 4.0),
+            Of(Max, 4.0),
+            Of(Timeouts, 6.0),
+            Not(Waiting),
+        ],
+    ),
+    (
+        "pgxpool-cmackenzie1.txt",
+        "pgxpool",
+        &[],
+        &[
+            Of(InUse, 3.0),
+            Of(Max, 4.0),
+            Of(Timeouts, 1.0),
+            Not(Wait),
+            Not(Acquires),
+        ],
+    ),
+    (
+        "vertx.txt",
+        "vertx",
+        &[],
+        &[
+            Waited(3_000_000.0),
+            Waits(200.0),
+            Of(Waiting, 2.0),
+            Of(InUse, 4.0),
+            Of(Saturation, 0.8),
+        ],
+    ),
+    (
+        "r2dbc.txt",
+        "r2dbc",
+        &[],
+        &[
+            Waited(11_000_000.0),
+            Waits(50.0),
+            Of(Waiting, 3.0),
+            Of(InUse, 6.0),
+            Of(Max, 10.0),
+        ],
+    ),
+    (
+        "npgsql.txt",
+        "npgsql",
+        &[],
+        &[
+            Of(Waiting, 2.0),
+            Of(InUse, 9.0),
+            Of(Max, 100.0),
+            Of(Timeouts, 1.0),
+            Of(Connects, 14.0),
+            Not(Wait),
+        ],
+    ),
+    (
+        "npgsql-10.txt",
+        "npgsql",
+        &[],
+        &[
+            Of(Waiting, 2.0),
+            Of(InUse, 9.0),
+            Of(Max, 100.0),
+            Of(Timeouts, 1.0),
+            Of(Connects, 14.0),
+        ],
+    ),
+    (
+        "active-record.txt",
+        "active-record",
+        &[],
+        &[Of(Waiting, 3.0), Of(InUse, 6.0), Of(Max, 10.0)],
+    ),
+    (
+        "node-pg.txt",
+        "node-pg",
+        &[],
+        &[
+            Of(Waiting, 12.0),
+            Of(InUse, 8.0),
+            Of(Max, 10.0),
+            Of(Connects, 31.0),
+            Of(Disconnects, 23.0),
+        ],
+    ),
+    (
+        "envoy.txt",
+        "envoy",
+        &[("envoy_cluster_name", "orders")],
+        &[
+            Of(Waiting, 14.0),
+            Of(Arrivals, 5000.0),
+            Of(Timeouts, 60.0),
+            Of(InUse, 32.0),
+            Of(Connects, 64.0),
+            Of(Disconnects, 32.0),
+        ],
+    ),
+];
