@@ -17,7 +17,7 @@
 //! | [`live`] | what agents decided, done for real: MQTT, riders on Goose, issuers, docks, tokens |
 //! | [`chaos`] | faults done and undone: proxy process with Toxiproxy's API, links, cuts; processes, programs, units, containers, clusters, packets, sessions; journal, watchdog, heal, dry run |
 //! | [`probe`] | reads the target: Prometheus texts, JSON, SQL, consoles, `$SYS` topics, PromQL, programs, canaries; presets are data |
-//! | [`measure`] | recorder, ledger, pool, recovery, verdict |
+//! | [`measure`] | recorder, ledger, pool, recovery, the critical number, what was not hit, verdict; several runs together |
 //! | [`report`] | one plain `Report`; a function for each form |
 //! | [`watch`] | a running test seen live: the terminal's line, the page that Prometheus reads |
 //! | [`run`] | one run from start to report, and the table of exit codes |

@@ -22,6 +22,9 @@ const WAIT_SLACK_US: f64 = 5_000.0;
 const RETRY_SLACK: f64 = 0.2;
 const FEWEST_RETRIES: f64 = 3.0;
 
+/// A queue of so many more than in the quiet time is on its way and no backlog.
+const ON_THE_WAY: f64 = 3.0;
+
 /// What somebody asks the target for.
 fn is_asked(kind: OperationKind) -> bool {
     matches!(
@@ -274,9 +277,9 @@ impl Collector {
 
     /// What piles up: open commands, returns that docks hold, queues of the target.
     fn backlog_signals(&self, pools: &[PoolSeries], end: u64) -> Vec<SignalRows> {
-        let backlog = |name: String, rows: Vec<Option<f64>>| SignalRows {
+        let backlog = |name: String, slack: f64, rows: Vec<Option<f64>>| SignalRows {
             name,
-            kind: SignalKind::Backlog,
+            kind: SignalKind::Backlog { slack },
             rows,
             activity: None,
         };
@@ -288,12 +291,14 @@ impl Collector {
         let issuers = self.plan().issuers.iter().enumerate();
         let open = issuers.map(|(row, group)| {
             let rows = points(&|point| Some(f64::from(point.commands.get(row)?.open)));
-            backlog(format!("{} commands open", group.name), rows)
+            // As many as come within the time in which one is in time are under way, and have not piled up.
+            let slack = group.arrivals.peak_per_second() * group.in_time.as_secs_f64();
+            backlog(format!("{} commands open", group.name), slack, rows)
         });
         let docks = self.plan().docks.iter().enumerate();
         let stored = docks.map(|(row, group)| {
             let rows = points(&|point| Some(point.docks.get(row)?.stored as f64));
-            backlog(format!("{} returns stored", group.name), rows)
+            backlog(format!("{} returns stored", group.name), ON_THE_WAY, rows)
         });
         let sources = self.plan().target.probes.sources.iter().zip(pools);
         let queues = sources.filter(|(source, _)| source.plays == Plays::Queue);
@@ -304,6 +309,7 @@ impl Collector {
             };
             backlog(
                 format!("{} depth", source.name),
+                ON_THE_WAY,
                 (0..end).map(depth).collect(),
             )
         });

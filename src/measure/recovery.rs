@@ -65,8 +65,9 @@ pub enum SignalKind {
     Goodput,
     /// Hubs connected: healthy at 99 % of the quiet time's number or more.
     Connected,
-    /// What is still to be done: healthy within three deviations of the quiet time's.
-    Backlog,
+    /// What is still to be done: healthy within three deviations of the quiet time's. Up to `slack` above its median is what is
+    /// under way anyhow, and nothing that has piled up.
+    Backlog { slack: f64 },
     /// A time: higher is worse. Up to `slack` above the quiet time's median is never worse, so that a wait of microseconds
     /// may double.
     Wait { slack: f64 },

@@ -9,3 +9,4 @@ mod ledger;
 mod recorder;
 pub mod stage;
 mod subjects;
+mod whole;

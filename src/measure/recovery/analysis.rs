@@ -90,7 +90,10 @@ pub(super) struct Watched<'a> {
 
 impl Watched<'_> {
     pub(super) fn is_stock(&self) -> bool {
-        matches!(self.rows.kind, SignalKind::Backlog | SignalKind::Connected)
+        matches!(
+            self.rows.kind,
+            SignalKind::Backlog { .. } | SignalKind::Connected
+        )
     }
 
     /// Of a stock: how much there is; hubs count that are away.

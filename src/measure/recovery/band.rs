@@ -78,10 +78,12 @@ impl Band {
                 (enter, (median - 2.0 * deviation).min(0.95 * median), true)
             }
             SignalKind::Connected => (CONNECTED_SHARE * median, CONNECTED_SHARE * median, true),
-            SignalKind::Backlog => {
+            SignalKind::Backlog { slack } => {
                 // The deviation of a few that come and go by chance is often none at all, while chance moves them by their root.
                 let spread = deviation.max(median.clamp(0.0, FEW).sqrt());
-                let high = (median + 3.0 * spread).max(1.10 * median).max(median + 1.0);
+                let high = (median + 3.0 * spread)
+                    .max(1.10 * median)
+                    .max(median + slack.max(1.0));
                 (high, high, false)
             }
             SignalKind::Wait { slack } => {

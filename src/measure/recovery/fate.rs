@@ -133,7 +133,7 @@ fn goodput(look: &Look<'_>, signal: &Watched<'_>, rows: Range<usize>) -> Option<
                 .map(|value| (value - trough) / (median - trough))
                 .collect()
         }
-        SignalKind::Backlog | SignalKind::Wait { .. } => return None,
+        SignalKind::Backlog { .. } | SignalKind::Wait { .. } => return None,
     };
     median_of(&mut shares).filter(|share| share.is_finite())
 }

@@ -34,7 +34,7 @@ pub(super) fn backlogs(look: &Look<'_>, watched: &[Watched<'_>]) -> Vec<Backlog>
         signal.onset.is_some()
             && matches!(
                 signal.rows.kind,
-                SignalKind::Backlog | SignalKind::Connected
+                SignalKind::Backlog { .. } | SignalKind::Connected
             )
     });
     stocks.filter_map(|signal| backlog(look, signal)).collect()

@@ -44,6 +44,17 @@ pub(super) fn section(report: &Report, page: &mut Page) {
         );
         page.line(&line);
     }
+    for row in &report.recoveries {
+        if let (Some(at), Some(declared)) = (row.recovered_us, row.declared_us) {
+            page.line(&format!(
+                "  {:<NAME$}{}^ recovered {} (held {})",
+                "",
+                " ".repeat(span.column(at)),
+                figures::clock(at.div_euclid(1_000_000)),
+                figures::short_time((declared - at) as f64),
+            ));
+        }
+    }
     page.gap();
 }
 

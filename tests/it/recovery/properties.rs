@@ -137,7 +137,7 @@ proptest! {
             span.end = span.end.filter(|_| *ends);
             span
         }).collect();
-        let kinds = [SignalKind::Goodput, SignalKind::Connected, SignalKind::Backlog, SignalKind::Wait { slack: 1.0 }];
+        let kinds = [SignalKind::Goodput, SignalKind::Connected, SignalKind::Backlog { slack: 0.0 }, SignalKind::Wait { slack: 1.0 }];
         let signals = kinds.map(|kind| signal("any", kind, rows.len() as u64, |second| rows[second as usize]));
         let reconnects = rows.iter().map(|value| value.unwrap_or(0.0)).collect();
         let mut scene = Scene::new(signals.to_vec(), spans).hubs(10, reconnects);

@@ -238,7 +238,12 @@ fn live_backlog() {
             })
             .collect();
         let of = |second: u64| Some(stock[second as usize]);
-        let backlog = signal("commands open", SignalKind::Backlog, length, of);
+        let backlog = signal(
+            "commands open",
+            SignalKind::Backlog { slack: 0.0 },
+            length,
+            of,
+        );
         (fault(vec![goodput(seed, length, level), backlog]), end)
     };
     // The last seconds of the drain lie within what comes and goes.

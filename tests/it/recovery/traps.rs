@@ -191,14 +191,19 @@ fn a_good_signal_over_a_live_backlog_is_not_recovery() {
             100.0
         })
     });
-    let backlog = signal("commands open", SignalKind::Backlog, 500, |second| {
-        Some(match second {
-            0..100 => 10.0 + (second % 3) as f64,
-            100..140 => 10.0 + (second - 100) as f64 * 50.0,
-            140..340 => 2010.0 - (second - 140) as f64 * 10.0,
-            _ => 11.0,
-        })
-    });
+    let backlog = signal(
+        "commands open",
+        SignalKind::Backlog { slack: 0.0 },
+        500,
+        |second| {
+            Some(match second {
+                0..100 => 10.0 + (second % 3) as f64,
+                100..140 => 10.0 + (second - 100) as f64 * 50.0,
+                140..340 => 2010.0 - (second - 140) as f64 * 10.0,
+                _ => 11.0,
+            })
+        },
+    );
     let recovery = Scene::new(vec![goodput, backlog], vec![span(0, 100, 120)])
         .analyse()
         .remove(0);
