@@ -36,7 +36,7 @@ enum Command {
         repeat: Option<u32>,
     },
     /// Read the same files as `run` and print the plan; nothing is contacted.
-    #[command(mut_arg("profile", |profile| profile.required(false).default_value("")))]
+    #[command(mut_arg("profile", |profile| profile.required(false).default_value(run::NO_PROFILE)))]
     Check {
         #[command(flatten)]
         arguments: RunArguments,

@@ -35,6 +35,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// What stands for no profile where none has to be given.
+pub const NO_PROFILE: &str = "-";
+
 /// What `run` and `check` are given.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RunArguments {
@@ -201,7 +204,7 @@ pub fn check(arguments: &RunArguments, like: Option<&str>) -> Ending {
         Some(like) => similar::system(like)
             .map_err(Stopped::Refused)
             .and_then(|system| print(&Likeness(system).to_string())),
-        None if arguments.profile.as_os_str().is_empty() => Err(Stopped::Refused(
+        None if arguments.profile.as_os_str() == NO_PROFILE => Err(Stopped::Refused(
             "error: check what? give a profile, or --like N,c,s,T,policy".to_owned(),
         )),
         None => dry_run(arguments),

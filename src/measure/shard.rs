@@ -245,12 +245,7 @@ impl Shard {
                 retries.change(change);
             }
             Event::Finished { .. } => self.finished(contents, event),
-            Event::Hub {
-                group,
-                hub,
-                change,
-                at,
-            } => contents.session(&self.plan, (group, hub), change, at),
+            Event::Hub { .. } => contents.session(&self.plan, event),
             Event::Foreign { group, at } => {
                 if let Some(row) = contents.hubs(&self.plan, at, group) {
                     row.foreign += 1;
@@ -375,7 +370,16 @@ impl Contents {
     }
 
     /// The session of a hub changed.
-    fn session(&mut self, plan: &Plan, (group, hub): (u16, u32), change: HubChange, at: Offset) {
+    fn session(&mut self, plan: &Plan, event: &Event) {
+        let Event::Hub {
+            group,
+            hub,
+            change,
+            at,
+        } = *event
+        else {
+            return;
+        };
         if matches!(change, HubChange::Lost(_) | HubChange::Left) {
             self.lost_hubs.push(LostHub { group, hub, at });
         }

@@ -49,7 +49,7 @@ pub(super) fn sentences(report: &Report) -> Vec<String> {
             "which is not chance"
         };
         lines.push(format!(
-            "command latency grows by {} for each connect/s ({} to {}), {zero}",
+            "command latency changes by {} for each connect/s ({} to {}), {zero}",
             time(slope.us_per_connect),
             time(slope.low),
             time(slope.high)

@@ -95,11 +95,13 @@ fn shipped_profiles_succeed_against_a_healthy_target() {
 fn shipped_profiles_add_up_against_an_unreliable_target() {
     for (seed, plan) in (1..).zip(shipped()) {
         let name = plan.profile.display().to_string();
+        // Hubs alone try until they are in.
+        let may_give_up = !plan.riders.is_empty() || !plan.issuers.is_empty();
         let world = World::run(plan, Target::unreliable(seed));
         let (started, finished, unfinished) = world.sums();
         assert_eq!(started, finished + unfinished, "{name}");
         assert!(
-            finished > 1000 && !failures(&world).is_empty(),
+            finished > 1000 && may_give_up != failures(&world).is_empty(),
             "{name}: {finished} finished"
         );
     }

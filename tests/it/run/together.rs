@@ -24,7 +24,7 @@ fn a_repetition_has_a_summary_and_can_be_compared() {
         &home,
         &lab_target(),
         3,
-        "expect: [ commands in time >= 50% ]\n",
+        "expect: [ command latency p95 <= 2s ]\n",
     );
     let ended = home
         .start(&["run", &file, "--repeat", "2"], &[])
@@ -58,7 +58,7 @@ fn a_repetition_has_a_summary_and_can_be_compared() {
         &home,
         &lab_target(),
         4,
-        "expect: [ commands in time <= 1.5x last ]\n",
+        "expect: [ command latency p95 <= 100x last ]\n",
     );
     let ended = home
         .start(&["run", &other, "--against", &run], &[])
