@@ -108,7 +108,10 @@ pub fn critical(collector: &Collector, pools: &[PoolSeries]) -> Vec<Critical> {
         };
         let begin = row.begin?;
         let group = plan.hubs.get(disconnect.group)?;
-        let dropped = disconnect.drops(plan.seed, group.count).len() as u64;
+        let dropped = collector
+            .affected_hubs(row.id)
+            .filter(|hubs| *hubs > 0)
+            .unwrap_or((f64::from(group.count) * disconnect.share).round() as u64);
         let next = collector.marks().rows.iter().filter_map(|row| row.begin);
         let end = collector.series().end();
         let ends = collector.marks().arrivals_end.map_or(end, Offset::second);

@@ -413,11 +413,14 @@ fn backlog_text(row: &BacklogRow) -> String {
         None => format!("not drained, {} at last", figures::number(row.at_end)),
     };
     format!(
-        "{}: peak {} at {}, turned at {}, {end}",
+        "{}: peak {} at {}, {}, {end}",
         row.backlog,
         figures::number(row.peak),
         clock(Some(row.peak_us)),
-        clock(row.turned_us)
+        row.turned_us.map_or_else(
+            || "never turned".to_owned(),
+            |us| format!("turned at {}", clock(Some(us)))
+        ),
     )
 }
 
