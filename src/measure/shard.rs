@@ -11,7 +11,8 @@ use super::retries::RetryTotal;
 use super::returns::{self, BadReturn, Told};
 use super::second::{HubSecond, OperationSecond, Second};
 use crate::event::{
-    Cause, CommandId, CommandStep, Event, HubChange, Mark, Offset, OperationId, Outcome, PacketKind,
+    Cause, CommandId, CommandStep, Event, HubChange, Mark, Offset, OperationId, Outcome,
+    PacketKind, RetryChange,
 };
 use crate::plan::Plan;
 use std::collections::BTreeMap;
@@ -240,10 +241,7 @@ impl Shard {
             }
             Event::Retry {
                 operation, change, ..
-            } => {
-                let retries = contents.retries.entry(operation).or_default();
-                retries.change(change);
-            }
+            } => contents.retry(operation, change),
             Event::Finished { .. } => self.finished(contents, event),
             Event::Hub { .. } => contents.session(&self.plan, event),
             Event::Foreign { group, at } => {
@@ -426,6 +424,10 @@ impl Contents {
             row.full += u64::from(!resumed);
             row.resumed += u64::from(resumed);
         }
+    }
+
+    fn retry(&mut self, operation: OperationId, change: RetryChange) {
+        self.retries.entry(operation).or_default().change(change);
     }
 
     fn packet(&mut self, plan: &Plan, group: u16, kind: PacketKind, sent: bool) {

@@ -43,6 +43,7 @@ mod steps;
 mod subject;
 mod subject_probed;
 mod subject_returns;
+mod subject_stale;
 mod subject_whole;
 mod table;
 mod target;

@@ -237,7 +237,7 @@ impl Subjects<'_> {
         ))
     }
 
-    fn commands(&self, name: &Word, of: CommandState) -> Result<Found, BadLine> {
+    pub(super) fn commands(&self, name: &Word, of: CommandState) -> Result<Found, BadLine> {
         let issuers = &self.plan.issuers;
         let all: Vec<&str> = issuers.iter().map(|group| group.name.as_str()).collect();
         if all.is_empty() {
@@ -259,29 +259,6 @@ impl Subjects<'_> {
             return Err(unknown(name, &[&["commands"], all.as_slice()].concat()));
         }
         Ok((Subject::Commands { issuers: rows, of }, SHARE_OR_COUNT))
-    }
-
-    /// Only ghosts see a stale command.
-    fn stale(&self, name: &Word) -> Result<Found, BadLine> {
-        let found = self.commands(name, CommandState::Stale)?;
-        let Subject::Commands { issuers, .. } = &found.0 else {
-            return Ok(found);
-        };
-        let devices = issuers.iter().map(|row| {
-            let hubs = &self.plan.hubs[self.plan.issuers[*row].to];
-            &self.plan.target.devices[hubs.device]
-        });
-        match devices.into_iter().find(|device| !device.ghost) {
-            None => Ok(found),
-            Some(device) => Err(bad(
-                name.at,
-                format!(
-                    "nobody would see a stale command: the device `{}` has no ghost",
-                    device.name
-                ),
-                "add `ghost: true` to the device if its shards are brokers of their own, or name the issuers whose hubs have one",
-            )),
-        }
     }
 
     fn is_hubs(&self, name: &Word) -> bool {
