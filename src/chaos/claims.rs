@@ -10,13 +10,17 @@ pub fn of(plan: &Plan) -> Vec<String> {
     let mut claims: Vec<String> = plan
         .faults
         .iter()
-        .map(|fault| match &fault.kind {
-            FaultKind::Act { component, .. } => target.components[*component].what(),
+        .filter_map(|fault| match &fault.kind {
+            FaultKind::Act { component, .. } => Some(target.components[*component].what()),
             FaultKind::Link(on_link) => link(plan, on_link.link),
             FaultKind::Cut(cut) => link(plan, cut.link),
             FaultKind::Operate { operation } => {
                 let request = &target.operations[*operation].request;
-                format!("the operation {} {}", request.method.name(), request.url)
+                Some(format!(
+                    "the operation {} {}",
+                    request.method.name(),
+                    request.url
+                ))
             }
         })
         .collect();
@@ -25,7 +29,11 @@ pub fn of(plan: &Plan) -> Vec<String> {
     claims
 }
 
-fn link(plan: &Plan, row: usize) -> String {
-    let link = &plan.target.links[row];
-    format!("the link from {} to {}", link.listen, link.to)
+/// Nobody else uses the proxy of a run's own hubs.
+fn link(plan: &Plan, row: usize) -> Option<String> {
+    let addresses = plan.target.links[row].addresses()?;
+    Some(format!(
+        "the link from {} to {}",
+        addresses.listen, addresses.to
+    ))
 }

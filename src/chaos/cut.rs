@@ -1,7 +1,7 @@
 //! The fault `cut`: a share of the connections that a link carries now is ended. There is nothing to undo: who lost a connection comes
 //! back by itself.
 
-use super::process::Identity;
+use super::proxy::carrier::Carrier;
 use super::proxy::client::ProxyClient;
 use super::proxy::wire::{CutAnswer, CutConnections};
 use super::undo::Standing;
@@ -18,7 +18,7 @@ const SEEN_WITHIN: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AfterCut {
     pub link: String,
-    pub proxy: Identity,
+    pub proxy: Carrier,
 }
 
 /// A cut that is ready.
@@ -58,7 +58,7 @@ impl Cutting {
     pub(super) fn undo(&self) -> AfterCut {
         AfterCut {
             link: self.link.clone(),
-            proxy: self.proxy.registration().process.clone(),
+            proxy: self.proxy.carrier().clone(),
         }
     }
 
@@ -68,7 +68,7 @@ impl Cutting {
             .links()
             .await
             .map_err(|error| error.to_string())?;
-        let link = links.iter().find(|link| link.address.name == self.link);
+        let link = links.iter().find(|link| link.name == self.link);
         link.map(|link| link.cut)
             .ok_or_else(|| format!("the proxy carries no link `{}`", self.link))
     }

@@ -92,7 +92,7 @@ fn link_of(kind: &FaultKind, target: &Target) -> Option<(String, String)> {
         FaultKind::Act { .. } | FaultKind::Operate { .. } => return None,
     };
     let link = target.links.get(row)?;
-    let ends = format!("link {}: {} to {}", link.name, link.listen, link.to);
+    let ends = format!("link {}: {}", link.name, target.link_ends(link));
     Some((ends, undo))
 }
 

@@ -243,8 +243,8 @@ async fn end_idle_proxies(
         {
             continue;
         }
+        let pid = registration.process.pid;
         let proxy = ProxyClient::new(registration)?;
-        let pid = proxy.registration().process.pid;
         let open: u64 = proxy.links().await?.iter().map(|link| link.open).sum();
         if open > 0 {
             left.push(format!(

@@ -1,6 +1,6 @@
 //! Faults on a link, set in the fault proxy, which ends them by itself should nobody come back.
 
-use super::process::Identity;
+use super::proxy::carrier::Carrier;
 use super::proxy::client::ProxyClient;
 use super::proxy::mqtt;
 use super::proxy::toxics::{self, Kind};
@@ -42,8 +42,8 @@ pub struct RemoveFault {
     pub link: String,
     /// As the proxy knows the fault.
     pub id: String,
-    /// The proxy that does it. If it has ended, so has the fault.
-    pub proxy: Identity,
+    /// The proxy that does it.
+    pub proxy: Carrier,
     /// A canary at least this slow is still hit by it.
     pub slow_us: u64,
 }
@@ -87,7 +87,7 @@ impl OnLink {
         let undo = RemoveFault {
             link: wanted.link.to_owned(),
             id: wanted.id,
-            proxy: proxy.registration().process.clone(),
+            proxy: proxy.carrier().clone(),
             slow_us: micros(before + slow),
         };
         Ok(OnLink {
@@ -260,19 +260,27 @@ impl OnLink {
             .links()
             .await
             .map_err(|error| error.to_string())?;
-        let Some(state) = links.iter().find(|state| state.address.name == *link) else {
+        let Some(state) = links.iter().find(|state| state.name == *link) else {
             return Err(format!("the proxy carries no link `{link}`"));
         };
         if self.fault.share < 1.0 {
             let stands = state.faults.iter().any(|fault| fault.id == self.undo.id);
             return Ok((stands, format!("the proxy refuses a share of {link}")));
         }
-        let listen = &state.address.listen;
-        let open = accepts(listen, &[])
-            .await
-            .map_err(|error| error.to_string())?;
-        let seen = if open { "takes connections" } else { "refuses" };
-        Ok((!open, format!("{listen} {seen}")))
+        for address in &state.addresses {
+            let open = accepts(&address.listen, &[]).await;
+            if open.map_err(|error| error.to_string())? {
+                return Ok((false, format!("{} takes connections", address.listen)));
+            }
+        }
+        let listens = state
+            .addresses
+            .iter()
+            .map(|address| address.listen.as_str());
+        Ok((
+            true,
+            format!("{} refuses", listens.collect::<Vec<_>>().join(", ")),
+        ))
     }
 }
 
@@ -338,8 +346,8 @@ impl RemoveFault {
     pub(super) async fn standing(&self, state: &StateDirectory) -> Result<Standing, String> {
         let Some(proxy) = self.client(state)? else {
             return Ok(Standing::Healed(format!(
-                "fault proxy {} has ended, and its faults with it",
-                self.proxy.pid
+                "{} has ended, and its faults with it",
+                self.proxy
             )));
         };
         let links = proxy.links().await.map_err(|error| error.to_string())?;
@@ -352,7 +360,7 @@ impl RemoveFault {
         }
         let others = links
             .iter()
-            .filter(|link| link.address.name == self.link)
+            .filter(|link| link.name == self.link)
             .any(|link| !link.faults.is_empty());
         if others {
             return Ok(Standing::Healed(format!(

@@ -1,13 +1,17 @@
 //! The links of a target: carried by a proxy process that this run starts, or by one that an earlier run left standing because the
 //! target's connections depend on it.
 
-use super::process::Identity;
+use super::proxy::carrier::Remote;
 use super::proxy::client::{ClientError, ProxyClient, running};
-use super::proxy::wire::{LinkAddress, Registration};
+use super::proxy::wire::{LinkAddress, LinkState, Registration};
+use crate::net::hosts::{Detours, Endpoint};
 use crate::net::state::{self, StateDirectory, StateError};
 use crate::plan::Target;
+use crate::plan::fault::{Link, LinkAddresses, LinkPath};
+use crate::plan::quantity::bytes;
 use std::fs::OpenOptions;
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -33,6 +37,8 @@ pub enum LinksError {
     State(#[from] StateError),
     #[error(transparent)]
     Client(#[from] ClientError),
+    #[error("link `{link}`: {why}")]
+    Address { link: String, why: String },
     #[error("the fault proxy can't be started: {0}")]
     Spawn(io::Error),
     #[error("the fault proxy did not start: {why} (log: {})", log.display())]
@@ -51,13 +57,25 @@ impl Links {
         state: &StateDirectory,
         run_id: &str,
     ) -> Result<Links, LinksError> {
-        let wanted: Vec<LinkAddress> = target.links.iter().map(address_of).collect();
         let running = running(state)?;
-        let carrier = |link: &LinkAddress| running.iter().find(|proxy| proxy.links.contains(link));
-        let missing: Vec<LinkAddress> = wanted
+        let carrier = |addresses: &[LinkAddress]| {
+            let carries = |proxy: &&Registration| {
+                let mut addresses = addresses.iter();
+                addresses.all(|address| proxy.links.contains(address))
+            };
+            running.iter().find(carries)
+        };
+        let mut wanted = Vec::new();
+        for link in &target.links {
+            wanted.push(addresses_of(link, target)?);
+        }
+        let own = |link: &Link| !is_remote(link);
+        let missing: Vec<LinkAddress> = target
+            .links
             .iter()
-            .filter(|link| carrier(link).is_none())
-            .cloned()
+            .zip(&wanted)
+            .filter(|(link, addresses)| own(link) && carrier(addresses).is_none())
+            .flat_map(|(_, addresses)| addresses.clone())
             .collect();
         let started = match missing.is_empty() {
             true => None,
@@ -70,24 +88,83 @@ impl Links {
             started,
             adopted: Vec::new(),
         };
-        for link in &wanted {
-            match (carrier(link), &links.started) {
-                (Some(proxy), _) => {
-                    links.adopted.push(adoption(link, proxy));
-                    links.clients.push(ProxyClient::new(proxy.clone())?);
+        for (link, addresses) in target.links.iter().zip(&wanted) {
+            let client = match (&link.path, carrier(addresses), &links.started) {
+                (
+                    LinkPath::Address(LinkAddresses {
+                        proxy: Some(proxy), ..
+                    }),
+                    ..,
+                ) => {
+                    let proxy = ProxyClient::remote(&Remote::of(proxy, target))?;
+                    links
+                        .adopted
+                        .push(carried_elsewhere(&proxy, addresses).await?);
+                    proxy
                 }
-                (None, Some(started)) => links.clients.push(started.clone()),
+                (_, Some(proxy), _) => {
+                    links.adopted.push(adoption(&link.name, proxy));
+                    ProxyClient::new(proxy.clone())?
+                }
+                (_, None, Some(started)) => started.clone(),
                 // What has no carrier has been started.
-                (None, None) => {}
-            }
+                (_, None, None) => continue,
+            };
+            links.clients.push(client);
         }
         Ok(links)
+    }
+
+    /// Where hubs of the devices that have a link connect to.
+    ///
+    /// # Errors
+    /// If the proxy does not say where it listens.
+    pub fn detours(&self, target: &Target) -> Result<Detours, LinksError> {
+        let mut detours = Detours::new();
+        for (link, client) in target.links.iter().zip(&self.clients) {
+            let LinkPath::Device(row) = link.path else {
+                continue;
+            };
+            let device = &target.devices[row].name;
+            let links = client
+                .registration()
+                .map(|registration| &registration.links);
+            for address in links.into_iter().flatten() {
+                if address.name != link.name {
+                    continue;
+                }
+                let bad = |why: String| LinksError::Address {
+                    link: link.name.clone(),
+                    why,
+                };
+                let to = Endpoint::parse(&address.to).map_err(bad)?;
+                let listen = address.listen.parse::<SocketAddr>();
+                let listen = listen.map_err(|error| bad(error.to_string()))?;
+                detours.insert((device.clone(), to), listen);
+            }
+        }
+        Ok(detours)
     }
 
     /// The proxy that carries the link in row `link` of the target.
     #[must_use]
     pub fn client(&self, link: usize) -> Option<&ProxyClient> {
         self.clients.get(link)
+    }
+
+    /// What each link has carried and what faults of this run, whose ids begin with `run_id`, did to it: a sentence each.
+    pub async fn told(&self, run_id: &str) -> Vec<String> {
+        let mut told: Vec<String> = Vec::new();
+        for client in &self.clients {
+            match client.links().await {
+                Ok(states) => told.extend(states.iter().map(|state| account(state, run_id))),
+                Err(error) => told.push(format!("what its links carried is not known: {error}")),
+            }
+        }
+        told.sort();
+        // Several links of one proxy are told by each of them.
+        told.dedup();
+        told
     }
 
     /// A sentence for each link that was adopted, for the user.
@@ -111,13 +188,16 @@ impl Links {
 
 /// Waits until a proxy that was told to stop has ended.
 pub(super) async fn ended(proxy: &ProxyClient) -> Result<(), ClientError> {
-    let process: &Identity = &proxy.registration().process;
+    // One elsewhere is not ours to end.
+    let Some(Registration { process, .. }) = proxy.registration() else {
+        return Ok(());
+    };
     let end = Instant::now() + ENDS_WITHIN;
     while process.runs() {
         if Instant::now() >= end {
             let why = format!("still runs {ENDS_WITHIN:?} after it was told to stop");
             return Err(ClientError::Failed {
-                proxy: process.clone(),
+                proxy: Box::new(proxy.carrier().clone()),
                 what: "/stop".to_owned(),
                 why,
             });
@@ -127,22 +207,95 @@ pub(super) async fn ended(proxy: &ProxyClient) -> Result<(), ClientError> {
     Ok(())
 }
 
-fn address_of(link: &crate::plan::fault::Link) -> LinkAddress {
-    LinkAddress {
-        name: link.name.clone(),
-        listen: link.listen.to_string(),
-        to: link.to.to_string(),
+/// What a link has carried, for people.
+fn account(state: &LinkState, run_id: &str) -> String {
+    let mut text = format!(
+        "link {}: {} connections accepted, {} refused, {} cut, {} open; {} to the target, {} to clients",
+        state.name,
+        state.accepted,
+        state.refused,
+        state.cut,
+        state.open,
+        bytes(state.to_target_bytes),
+        bytes(state.to_client_bytes),
+    );
+    for fault in state.past.iter().chain(&state.faults) {
+        let name = fault.id.strip_prefix(run_id);
+        if let Some(name) = name.and_then(|rest| rest.strip_prefix('-')) {
+            text.push_str(&format!(
+                "; {name} reached {} connections, {} hits",
+                fault.reached, fault.hits
+            ));
+        }
     }
+    text
 }
 
-fn adoption(link: &LinkAddress, proxy: &Registration) -> String {
+fn is_remote(link: &Link) -> bool {
+    let addresses = link.addresses();
+    addresses.is_some_and(|addresses| addresses.proxy.is_some())
+}
+
+/// Where a link listens and leads: a link of a device once for each of its shards, at ports of the system's choice.
+fn addresses_of(link: &Link, target: &Target) -> Result<Vec<LinkAddress>, LinksError> {
+    let address = |listen: String, to: String| LinkAddress {
+        name: link.name.clone(),
+        listen,
+        to,
+    };
+    let device = match &link.path {
+        LinkPath::Address(LinkAddresses { listen, to, .. }) => {
+            return Ok(vec![address(listen.to_string(), to.to_string())]);
+        }
+        LinkPath::Device(row) => &target.devices[*row],
+    };
+    let mut addresses: Vec<LinkAddress> = Vec::new();
+    for (_, shard) in &device.shards {
+        let to = Endpoint::parse(&shard.to_string()).map_err(|why| LinksError::Address {
+            link: link.name.clone(),
+            why,
+        })?;
+        let to = to.to_string();
+        // Shards that share an address are one on the wire.
+        if addresses.iter().all(|known| known.to != to) {
+            addresses.push(address("127.0.0.1:0".to_owned(), to));
+        }
+    }
+    Ok(addresses)
+}
+
+/// Has a proxy elsewhere carry a link; gives a sentence for the user. It goes on after the run: the target depends on it.
+async fn carried_elsewhere(
+    proxy: &ProxyClient,
+    addresses: &[LinkAddress],
+) -> Result<String, LinksError> {
+    let mut said = Vec::new();
+    for link in addresses {
+        let already = proxy.carry(link).await?;
+        let how = if already {
+            "is carried"
+        } else {
+            "is carried from now on"
+        };
+        said.push(format!(
+            "link {}: {how} by {}, from {} to {}; it will be left so",
+            link.name,
+            proxy.carrier(),
+            link.listen,
+            link.to
+        ));
+    }
+    Ok(said.join("; "))
+}
+
+fn adoption(link: &str, proxy: &Registration) -> String {
     let run = proxy
         .run
         .as_ref()
         .map_or_else(|| "by hand".to_owned(), |run| format!("by run {run}"));
     format!(
-        "link {}: goes on through fault proxy {}, started {run}; it will be left running",
-        link.name, proxy.process.pid
+        "link {link}: goes on through fault proxy {}, started {run}; it will be left running",
+        proxy.process.pid
     )
 }
 

@@ -44,6 +44,14 @@ pub(super) struct Way {
     endpoint: Endpoint,
 }
 
+/// Who connects to a device's shards: only hubs go through its link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Who {
+    Hubs,
+    /// Issuers and watchers of ours.
+    Others,
+}
+
 /// What stands so far.
 pub(super) enum Step {
     Tcp(TcpStream),
@@ -75,6 +83,7 @@ impl Way {
         place: String,
         device: &Device,
         hosts: &Hosts,
+        who: Who,
     ) -> Result<Way, NotReady> {
         let endpoint = Endpoint::parse(address).map_err(|why| HostError::BadAddress {
             place,
@@ -86,7 +95,10 @@ impl Way {
             .transpose()?;
         let is_websocket = address.starts_with("ws://") || address.starts_with("wss://");
         Ok(Way {
-            peers: hosts.peers(&endpoint).await?,
+            peers: match who {
+                Who::Hubs => hosts.peers_of_hubs(&device.name, &endpoint).await?,
+                Who::Others => hosts.peers(&endpoint).await?,
+            },
             tls,
             websocket: is_websocket.then(|| address.to_owned()),
             endpoint,

@@ -12,7 +12,7 @@ pub(super) mod timers;
 
 use crate::agents::{HubConfig, Message, Order};
 use crate::event::{AgentKind, CommandId, Event, HubChange, Offset, OperationId, Sink};
-use crate::live::carrier::{Failure, NotReady};
+use crate::live::carrier::{Failure, NotReady, Who};
 use crate::live::seats::Seats;
 use crate::live::shards::{Shards, Speaker, render, value};
 use crate::net::clock::Clock;
@@ -106,7 +106,7 @@ pub async fn start(
     let seats = Arc::new(Seats::of(plan));
     for (row, hubs) in plan.hubs.iter().enumerate() {
         let device = &plan.target.devices[hubs.device];
-        let shards = Arc::new(Shards::of(device, hosts).await?);
+        let shards = Arc::new(Shards::of(device, hosts, Who::Hubs).await?);
         let wallet = match shards.terms() {
             Some(_) => open_wallet(plan, row).await?,
             None => None,

@@ -7,7 +7,7 @@ mod opening;
 mod refusing;
 mod serving;
 
-use super::carrier::NotReady;
+use super::carrier::{NotReady, Who};
 use super::ghosts::Ghost;
 use super::mqtt::{Connection, Disconnect, End, Packet, Publish, kind};
 use super::seats::Seats;
@@ -92,7 +92,7 @@ impl Publisher {
         sink: &Sink,
         seats: Option<&Arc<Seats>>,
     ) -> Result<Publisher, NotReady> {
-        let shards = Arc::new(Shards::of(&plan.target.devices[device], hosts).await?);
+        let shards = Arc::new(Shards::of(&plan.target.devices[device], hosts, Who::Others).await?);
         let rows = plan.publisher_rows(device);
         let wallet = match shards.terms() {
             Some(_) => open_wallet(plan, device, rows.clone(), run_tag).await?,

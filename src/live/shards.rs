@@ -1,6 +1,6 @@
 //! Which shard of a device's broker a hub belongs to.
 
-use super::carrier::{NotReady, Way};
+use super::carrier::{NotReady, Way, Who};
 use crate::net::hosts::{Endpoint, Hosts};
 use crate::net::tls::Terms;
 use crate::plan::Template;
@@ -18,11 +18,11 @@ pub(super) struct Shards {
 }
 
 impl Shards {
-    pub(super) async fn of(device: &Device, hosts: &Hosts) -> Result<Shards, NotReady> {
+    pub(super) async fn of(device: &Device, hosts: &Hosts, who: Who) -> Result<Shards, NotReady> {
         let mut ways = Vec::new();
         for (name, address) in &device.shards {
             let place = format!("devices.{}.shards.{name}", device.name);
-            ways.push(Way::to(&address.to_string(), place, device, hosts).await?);
+            ways.push(Way::to(&address.to_string(), place, device, hosts, who).await?);
         }
         let terms = if ways.iter().any(Way::is_secured) {
             Some(Terms::of(&device.tls, &hosts.trust()?)?)

@@ -12,7 +12,7 @@ use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use url::Url;
 
 /// Why a host is not contacted.
@@ -157,7 +157,11 @@ pub struct Hosts {
     trust: TrustStore,
     /// Whether an address is `https`.
     speak_https: bool,
+    detours: OnceLock<Detours>,
 }
+
+/// Where hubs of a device connect to in place of an endpoint.
+pub type Detours = BTreeMap<(String, Endpoint), SocketAddr>;
 
 impl Hosts {
     /// The list of a target whose `<lab.…>` and `<secret.…>` are text by now.
@@ -188,6 +192,7 @@ impl Hosts {
             resolver: Resolver::default(),
             trust: TrustStore::of(target),
             speak_https,
+            detours: OnceLock::new(),
         };
         for endpoint in hosts.named.keys() {
             hosts.permit(endpoint)?;
@@ -294,6 +299,28 @@ impl Hosts {
             .iter()
             .map(|address| Peer(SocketAddr::new(*address, endpoint.port)))
             .collect())
+    }
+
+    /// From now on hubs of these devices reach these endpoints through these addresses: links of ours. Said once in a run.
+    pub fn lead(&self, detours: Detours) {
+        // A second word would come after the connections that the first one led.
+        let _ = self.detours.set(detours);
+    }
+
+    /// The peers that hubs of a device connect to: those behind the endpoint, or the link that carries them there.
+    ///
+    /// # Errors
+    /// If it must not be contacted or has no address.
+    pub async fn peers_of_hubs(
+        &self,
+        device: &str,
+        endpoint: &Endpoint,
+    ) -> Result<Vec<Peer>, HostError> {
+        let peers = self.peers(endpoint).await?;
+        let detours = self.detours.get();
+        let key = (device.to_owned(), endpoint.clone());
+        let link = detours.and_then(|detours| detours.get(&key));
+        Ok(link.map_or(peers, |link| vec![Peer(*link)]))
     }
 
     /// Looks every named host up, so that a name without address is found before the load and none is looked up during it.

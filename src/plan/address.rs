@@ -60,11 +60,14 @@ impl Target {
             );
         }
         for link in &self.links {
-            all.push((
-                format!("links.{}.listen", link.name),
-                link.listen.to_string(),
-            ));
-            all.push((format!("links.{}.to", link.name), link.to.to_string()));
+            let Some(addresses) = link.addresses() else {
+                continue;
+            };
+            let proxy = addresses.proxy.as_ref().map(|proxy| &proxy.url);
+            let named = [("listen", &addresses.listen), ("to", &addresses.to)];
+            for (key, address) in named.into_iter().chain(proxy.map(|url| ("proxy", url))) {
+                all.push((format!("links.{}.{key}", link.name), address.to_string()));
+            }
         }
         for component in &self.components {
             all.extend(component.addresses().map(|(key, address)| {

@@ -3,7 +3,10 @@
 pub use super::component::{Act, Body, Component};
 use super::dock::SomeDocks;
 use super::json_path::JsonPath;
-pub use super::link_fault::{Connections, Cut, CutBy, Link, LinkEffect, LinkFault, Packets, Way};
+pub use super::link_fault::{
+    Connections, Cut, CutBy, Link, LinkAddresses, LinkEffect, LinkFault, LinkPath, Packets,
+    RemoteProxy, Way,
+};
 pub use super::moment::{After, Edge};
 use super::readmission::Readmission;
 use super::target::Request;

@@ -1,6 +1,7 @@
 //! What can be broken on a link.
 
 use super::quantity::{bytes, duration, percent};
+use super::target::Target;
 use super::template::Template;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -10,10 +11,36 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Link {
     pub name: String,
+    pub path: LinkPath,
+}
+
+/// Whose connections a link carries.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LinkPath {
+    /// Whoever connects to an address.
+    Address(LinkAddresses),
+    /// Those of our own hubs of a device; row in `Target::devices`. Each of its shards gets an address of its own.
+    Device(usize),
+}
+
+/// Where a link listens and where it leads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkAddresses {
     /// `host:port`
     pub listen: Template,
     /// `host:port`
     pub to: Template,
+    /// The proxy that carries it, which runs in the target's network; otherwise the run starts one here.
+    pub proxy: Option<RemoteProxy>,
+}
+
+/// A `rushhour proxy` that somebody started elsewhere.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RemoteProxy {
+    /// `http://host:port` of its API.
+    pub url: Template,
+    /// What it asks for; one that only its own machine reaches asks for none.
+    pub token: Option<Template>,
 }
 
 /// A fault that stands on a link for a while.
@@ -120,9 +147,51 @@ pub enum Way {
 }
 
 impl Link {
+    /// A link from an address to an address, through a proxy that the run starts.
+    #[must_use]
+    pub fn between(name: &str, listen: Template, to: Template) -> Link {
+        Link {
+            name: name.to_owned(),
+            path: LinkPath::Address(LinkAddresses {
+                listen,
+                to,
+                proxy: None,
+            }),
+        }
+    }
+
+    /// Its addresses, unless it is one of our own agents.
+    #[must_use]
+    pub fn addresses(&self) -> Option<&LinkAddresses> {
+        match &self.path {
+            LinkPath::Address(addresses) => Some(addresses),
+            LinkPath::Device(_) => None,
+        }
+    }
+
     pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
-        each(&mut self.listen);
-        each(&mut self.to);
+        if let LinkPath::Address(addresses) = &mut self.path {
+            each(&mut addresses.listen);
+            each(&mut addresses.to);
+            if let Some(proxy) = &mut addresses.proxy {
+                each(&mut proxy.url);
+                proxy.token.iter_mut().for_each(&mut *each);
+            }
+        }
+    }
+}
+
+impl Target {
+    /// Whose connections a link carries and where it leads, for people.
+    #[must_use]
+    pub fn link_ends(&self, link: &Link) -> String {
+        match &link.path {
+            LinkPath::Device(device) => {
+                let device = &self.devices[*device].name;
+                format!("hubs ({device}) to each of their shards")
+            }
+            LinkPath::Address(LinkAddresses { listen, to, .. }) => format!("{listen} to {to}"),
+        }
     }
 }
 

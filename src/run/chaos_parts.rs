@@ -14,6 +14,7 @@ use crate::chaos::undo::BUDGET;
 use crate::chaos::watchdog::Watchdog;
 use crate::event::{Offset, Sink};
 use crate::net::clock::Clock;
+use crate::net::hosts::Hosts;
 use crate::net::state::StateDirectory;
 use crate::plan::Plan;
 use crate::plan::fault::TriggerKind;
@@ -42,6 +43,7 @@ impl ChaosParts {
         plan: Plan,
         folder: &Folder,
         lab: Option<u32>,
+        hosts: &Hosts,
     ) -> Result<Option<ChaosParts>, Stopped> {
         let operates = |kind: &TriggerKind| matches!(kind, TriggerKind::Operate { .. });
         let needed = !plan.faults.is_empty()
@@ -66,6 +68,8 @@ impl ChaosParts {
         for adopted in links.adopted() {
             eprintln!("{adopted}");
         }
+        let detours = links.detours(&plan.target).map_err(Stopped::refused)?;
+        hosts.lead(detours);
         Ok(Some(ChaosParts {
             plan: Arc::new(plan),
             program,
@@ -102,6 +106,11 @@ impl ChaosParts {
             undo_budget: BUDGET,
         };
         Faults::start(setup).map_err(Stopped::internal)
+    }
+
+    /// What the links carried and what faults did to them, for the report.
+    pub async fn links_told(&self) -> Vec<String> {
+        self.links.told(self.journal.run_id()).await
     }
 
     /// Copies the journal into the run's folder and ends the links that this run started.

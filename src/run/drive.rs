@@ -114,6 +114,10 @@ async fn drive_open(prepared: &Prepared, interrupt: &Interrupt) -> Result<Ending
             .map_err(Stopped::internal)?,
         None => Vec::new(),
     };
+    if let Some(chaos) = &prepared.chaos {
+        let told = watching.beside(chaos.links_told()).await;
+        watching.notes.extend(told);
+    }
     let interrupted = interrupt.seen();
     if interrupted.is_none() {
         let asked = witness::ask(plan, &prepared.hosts, clock, &sink);

@@ -10,6 +10,7 @@ use super::{RunArguments, Stopped};
 use crate::net::hosts::Hosts;
 use crate::net::http::Http;
 use crate::net::secrets::{Redactor, Secrets};
+use crate::plan::fault::Link;
 use crate::plan::{Plan, Target};
 use crate::spec;
 use crate::watch::exporter::Exporter;
@@ -145,6 +146,7 @@ async fn uninterrupted(
         with_placeholders,
         &folder,
         lab.as_ref().and_then(LabProcess::id),
+        &hosts,
     )
     .await?;
     if let Some(lab) = &lab {
@@ -171,6 +173,7 @@ async fn start_lab(target: &Target, folder: &Folder) -> Result<Option<LabProcess
     let through_link = target
         .links
         .iter()
+        .filter_map(Link::addresses)
         .any(|link| link.listen.names().any(|name| name == "lab.db-link"));
     let lab = LabProcess::start(spec, through_link, &folder.path().join("lab")).await;
     lab.map(Some).map_err(Stopped::refused)

@@ -67,6 +67,19 @@ pub(super) fn check_host_port(at: &At<'_>, template: &Template) {
     }
 }
 
+/// `http://host:port` of a service that has nothing below it.
+pub(super) fn check_http_root(at: &At<'_>, template: &Template) {
+    let is_root = |url: &Url| {
+        ["http", "https"].contains(&url.scheme()) && url.path() == "/" && url.query().is_none()
+    };
+    if !Url::parse(&imagined(template)).is_ok_and(|url| is_root(&url)) {
+        at.wrong(
+            "not the address of an HTTP service",
+            "write `http://host:port`, such as `http://10.40.9.9:8474`",
+        );
+    }
+}
+
 /// An HTTP address whose host holds no name of an agent. `base` stands before a path that starts with `/`.
 pub(super) fn http(
     at: &At<'_>,

@@ -77,11 +77,11 @@ fn endpoints_are_read_from_addresses_of_every_kind() {
 #[test]
 fn everything_that_the_file_names_is_permitted_and_nothing_else() {
     let mut target = target(&["mqtt://broker.example:1883"], &[]);
-    target.links.push(Link {
-        name: "db".to_owned(),
-        listen: template("127.0.0.1:7001"),
-        to: template("127.0.0.1:7002"),
-    });
+    target.links.push(Link::between(
+        "db",
+        template("127.0.0.1:7001"),
+        template("127.0.0.1:7002"),
+    ));
     target.probes.sources.push(ProbeSource {
         name: "pool".to_owned(),
         plays: Plays::Pool,

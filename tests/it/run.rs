@@ -9,6 +9,7 @@ mod ends;
 mod experiment;
 mod faults;
 mod lab;
+mod links;
 mod readmitting;
 mod recipes;
 mod renewal;

@@ -69,19 +69,22 @@ impl Chain {
         }
     }
 
-    /// Takes a toxic away; false if there was none of this id.
-    pub fn remove(&mut self, id: &str) -> bool {
-        let before = self.toxics.len();
-        self.toxics.retain(|toxic| toxic.id != id);
-        self.toxics.len() < before
+    /// Takes a toxic away and gives it; nothing if there was none of this id.
+    pub fn remove(&mut self, id: &str) -> Vec<Arc<Toxic>> {
+        self.take(|toxic| toxic.id == id)
     }
 
-    /// Takes away what has reached its end; false if nothing had.
-    pub fn expire(&mut self, now: Instant) -> bool {
-        let before = self.toxics.len();
-        self.toxics
-            .retain(|toxic| toxic.until.is_none_or(|until| until > now));
-        self.toxics.len() < before
+    /// Takes away and gives what has reached its end.
+    pub fn expire(&mut self, now: Instant) -> Vec<Arc<Toxic>> {
+        self.take(|toxic| toxic.until.is_some_and(|until| until <= now))
+    }
+
+    fn take(&mut self, ends: impl Fn(&Toxic) -> bool) -> Vec<Arc<Toxic>> {
+        let (ended, stay) = std::mem::take(&mut self.toxics)
+            .into_iter()
+            .partition(|toxic| ends(toxic));
+        self.toxics = stay;
+        ended
     }
 
     /// What is in force, in the order in which it was set.

@@ -1,10 +1,10 @@
 //! Speaks to the control port of a proxy, and finds the proxies that are running.
 
+use super::carrier::{Carrier, Remote};
 use super::wire::{
-    CanaryEnd, CanaryOrder, CanaryReading, CutAnswer, CutConnections, LinkState, PREFIX,
-    Registration, Removed, SetFault, Speaks,
+    CanaryEnd, CanaryOrder, CanaryReading, Carried, CutAnswer, CutConnections, LinkAddress,
+    LinkState, PREFIX, Registration, Removed, SetFault, Speaks,
 };
-use crate::chaos::process::Identity;
 use crate::event::Outcome;
 use crate::net::hosts::{HostError, Hosts};
 use crate::net::http::{self, Http, NoClient, percent_encode};
@@ -24,7 +24,12 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// A running proxy.
 #[derive(Clone)]
 pub struct ProxyClient {
-    registration: Registration,
+    carrier: Carrier,
+    /// `http://host:port`
+    url: String,
+    token: Option<String>,
+    /// Of a process of this machine.
+    registration: Option<Registration>,
     http: Http,
 }
 
@@ -37,9 +42,11 @@ pub enum ClientError {
     Host(#[from] HostError),
     #[error(transparent)]
     Client(#[from] NoClient),
-    #[error("fault proxy {}, {what}: {why}", .proxy.pid)]
+    #[error("fault proxy {url}: {why}")]
+    Unusable { url: String, why: String },
+    #[error("{proxy}, {what}: {why}")]
     Failed {
-        proxy: Identity,
+        proxy: Box<Carrier>,
         what: String,
         why: String,
     },
@@ -76,39 +83,74 @@ impl ProxyClient {
     /// # Errors
     /// If the HTTP client can't be set up.
     pub fn new(registration: Registration) -> Result<ProxyClient, ClientError> {
-        let control = Template::literal(&registration.control.to_string());
-        let link = Link {
-            name: "control".to_owned(),
-            listen: control.clone(),
-            to: control,
-        };
-        let target = Target {
-            links: vec![link],
-            ..Target::default()
-        };
-        // No connection is kept: it would belong to the runtime that opened it, and this client is used from several.
-        let http = Http::new(Arc::new(Hosts::of(&target)?), 0, CONNECT_TIMEOUT)?;
-        Ok(ProxyClient { registration, http })
+        let control = registration.control.to_string();
+        Ok(ProxyClient {
+            carrier: Carrier::Process(registration.process.clone()),
+            url: format!("http://{control}"),
+            token: Some(registration.token.clone()),
+            http: http(&control, &[], None)?,
+            registration: Some(registration),
+        })
     }
 
-    /// The client of the proxy that is this process; `None` if it has ended.
+    /// A client of a proxy elsewhere.
+    ///
+    /// # Errors
+    /// If a secret that it needs can't be read, or its host must not be contacted.
+    pub fn remote(remote: &Remote) -> Result<ProxyClient, ClientError> {
+        let unusable = |why: String| ClientError::Unusable {
+            url: remote.url.clone(),
+            why,
+        };
+        let (url, token) = remote.revealed().map_err(unusable)?;
+        Ok(ProxyClient {
+            carrier: Carrier::Remote(remote.clone()),
+            token,
+            registration: None,
+            http: http(&url, &remote.never, remote.trust.as_deref())?,
+            url: url.trim_end_matches('/').to_owned(),
+        })
+    }
+
+    /// The client of this proxy; `None` if it was a process that has ended.
     ///
     /// # Errors
     /// If the state directory or the client can't be used.
     pub fn of(
         state: &StateDirectory,
-        process: &Identity,
+        carrier: &Carrier,
     ) -> Result<Option<ProxyClient>, ClientError> {
+        let process = match carrier {
+            Carrier::Process(process) => process,
+            Carrier::Remote(remote) => return ProxyClient::remote(remote).map(Some),
+        };
         let found = running(state)?
             .into_iter()
             .find(|registration| registration.process == *process);
         found.map(ProxyClient::new).transpose()
     }
 
-    /// What it registered.
+    /// Which proxy it is.
     #[must_use]
-    pub fn registration(&self) -> &Registration {
-        &self.registration
+    pub fn carrier(&self) -> &Carrier {
+        &self.carrier
+    }
+
+    /// What it registered; `None` for one elsewhere.
+    #[must_use]
+    pub fn registration(&self) -> Option<&Registration> {
+        self.registration.as_ref()
+    }
+
+    /// Has it carry a link, unless it does so already; true if it did.
+    ///
+    /// # Errors
+    /// If it carries another one of this name, or can't listen there.
+    pub async fn carry(&self, link: &LinkAddress) -> Result<bool, ClientError> {
+        let carried: Carried = self
+            .ask(reqwest::Method::POST, "/links", Some(link), TIMEOUT)
+            .await?;
+        Ok(carried.already)
     }
 
     /// Its links with their counters and faults.
@@ -229,13 +271,12 @@ impl ProxyClient {
         body: Option<&Body>,
         timeout: Duration,
     ) -> http::Answer {
-        let address = format!("http://{}{PREFIX}{path}", self.registration.control);
-        let mut request = self
-            .http
-            .client()
-            .request(method, address)
-            .bearer_auth(&self.registration.token)
-            .timeout(timeout);
+        let address = format!("{}{PREFIX}{path}", self.url);
+        let mut request = self.http.client().request(method, address);
+        request = request.timeout(timeout);
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
         if let Some(body) = body {
             request = request.json(body);
         }
@@ -255,11 +296,28 @@ impl ProxyClient {
 
     fn failed(&self, what: &str, why: String) -> ClientError {
         ClientError::Failed {
-            proxy: self.registration.process.clone(),
+            proxy: Box::new(self.carrier.clone()),
             what: what.to_owned(),
             why,
         }
     }
+}
+
+/// A client that reaches this address and no other.
+fn http(address: &str, never: &[String], trust: Option<&str>) -> Result<Http, ClientError> {
+    let place = Template::literal(address);
+    let target = Target {
+        links: vec![Link::between("control", place.clone(), place)],
+        never: never.to_vec(),
+        trust: trust.map(Template::literal),
+        ..Target::default()
+    };
+    // No connection is kept: it would belong to the runtime that opened it, and this client is used from several.
+    Ok(Http::new(
+        Arc::new(Hosts::of(&target)?),
+        0,
+        CONNECT_TIMEOUT,
+    )?)
 }
 
 fn segment(text: &str) -> String {

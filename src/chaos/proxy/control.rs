@@ -1,13 +1,14 @@
 //! The control port: our own requests, each with the token. None of them waits for a connection of a link.
 
 use super::chain::Toxic;
-use super::link::Link;
+use super::link::{Link, Unreached};
 use super::links::Links;
 use super::wire::{
-    CanaryOrder, CanaryReading, CutAnswer, CutConnections, LinkState, PREFIX, Removed, SetFault,
+    CanaryOrder, CanaryReading, Carried, CutAnswer, CutConnections, LinkAddress, LinkState, PREFIX,
+    Removed, SetFault,
 };
 use axum::extract::{Path, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
@@ -25,17 +26,20 @@ const LONGEST_CANARY_MS: u64 = 60_000;
 pub(super) struct Control {
     pub(super) links: Arc<Links>,
     pub(super) echo: SocketAddr,
-    pub(super) token: String,
+    /// Must be shown with every request; `None` where only this machine reaches it and nobody asked for one.
+    pub(super) token: Option<String>,
     pub(super) stop: Arc<Notify>,
+    /// Whether whoever asks may end the proxy.
+    pub(super) is_own: bool,
 }
 
 type Refusal = (StatusCode, String);
 
 /// The requests.
-pub(super) fn router(control: Control) -> Router {
-    let control = Arc::new(control);
+pub(super) fn router(control: Arc<Control>) -> Router {
     let ours = Router::new()
-        .route("/links", get(list))
+        .route("/links", get(list).post(carry))
+        .route("/metrics", get(metrics))
         .route("/links/{link}/faults", put(set_fault))
         .route("/links/{link}/cut", post(cut))
         .route("/links/{link}/canary", post(canary))
@@ -50,18 +54,15 @@ pub(super) fn router(control: Control) -> Router {
 }
 
 async fn authorise(State(control): State<Arc<Control>>, request: Request, next: Next) -> Response {
-    let shown = request
-        .headers()
-        .get(header::AUTHORIZATION)
-        .and_then(|value| value.to_str().ok());
-    if shown.and_then(|value| value.strip_prefix("Bearer ")) == Some(control.token.as_str()) {
+    if control.lets_in(request.headers()) {
         return next.run(request).await;
     }
-    (
-        StatusCode::UNAUTHORIZED,
-        "the token of this proxy is in its registration file\n",
-    )
-        .into_response()
+    let why = if control.is_own {
+        "the token of this proxy is in its registration file\n"
+    } else {
+        "the token of this proxy is needed\n"
+    };
+    (StatusCode::UNAUTHORIZED, why).into_response()
 }
 
 async fn list(State(control): State<Arc<Control>>) -> Json<Vec<LinkState>> {
@@ -73,6 +74,33 @@ async fn list(State(control): State<Arc<Control>>) -> Json<Vec<LinkState>> {
             .map(|link| link.state())
             .collect(),
     )
+}
+
+async fn metrics(State(control): State<Arc<Control>>) -> String {
+    super::metrics::text(&control.links)
+}
+
+/// Has a link carried that is not yet.
+async fn carry(
+    State(control): State<Arc<Control>>,
+    Json(wanted): Json<LinkAddress>,
+) -> Result<Json<Carried>, Refusal> {
+    if let Some(link) = control.links.find(&wanted.name) {
+        let addresses = link.addresses();
+        if addresses.contains(&wanted) && link.is_on() {
+            return Ok(Json(Carried { already: true }));
+        }
+        let LinkAddress { name, listen, to } = link.address();
+        let why = format!("link `{name}` is carried already, from {listen} to {to}");
+        return Err((StatusCode::CONFLICT, why));
+    }
+    let link = Link::new(&wanted.name.clone(), vec![wanted.clone()], Unreached::Reset);
+    if let Err(error) = link.start().await {
+        let why = format!("can't listen on {}: {error}", wanted.listen);
+        return Err((StatusCode::CONFLICT, why));
+    }
+    control.links.insert(link);
+    Ok(Json(Carried { already: false }))
 }
 
 async fn set_fault(
@@ -130,11 +158,25 @@ async fn remove(State(control): State<Arc<Control>>, Path(id): Path<String>) -> 
 }
 
 async fn stop(State(control): State<Arc<Control>>) -> StatusCode {
+    if !control.is_own {
+        return StatusCode::FORBIDDEN;
+    }
     control.stop.notify_one();
     StatusCode::NO_CONTENT
 }
 
 impl Control {
+    fn lets_in(&self, headers: &HeaderMap) -> bool {
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let Some(token) = &self.token else {
+            // A page that somebody looks at must not be able to break links.
+            let agent = text(header::USER_AGENT);
+            return agent.is_none_or(|agent| !agent.starts_with("Mozilla/"));
+        };
+        let shown = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+        shown == Some(token.as_str())
+    }
+
     fn link(&self, name: &str) -> Result<Arc<Link>, Refusal> {
         self.links.find(name).ok_or_else(|| {
             (

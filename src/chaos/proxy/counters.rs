@@ -67,13 +67,15 @@ impl Counters {
 
     pub(super) fn state(
         &self,
-        address: LinkAddress,
+        name: &str,
+        addresses: Vec<LinkAddress>,
         on: bool,
-        faults: Vec<FaultState>,
+        (faults, past): (Vec<FaultState>, Vec<FaultState>),
     ) -> LinkState {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         LinkState {
-            address,
+            name: name.to_owned(),
+            addresses,
             on,
             open: read(&self.open),
             accepted: read(&self.accepted),
@@ -83,6 +85,7 @@ impl Counters {
             to_client_bytes: read(&self.to_client_bytes),
             held_chunks: read(&self.held_chunks),
             faults,
+            past,
         }
     }
 }

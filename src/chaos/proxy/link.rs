@@ -3,32 +3,33 @@
 use super::carry::Connection;
 use super::chain::{Chain, Cut, Direction, Toxic};
 use super::counters::{Counters, Open};
+use super::door::{Door, bind, connect, reset_on_close};
 use super::tally::Tallied;
 use super::wire::{CanaryOrder, CanaryReading, FaultState, LinkAddress, LinkState};
 use crate::dice::Dice;
 use crate::plan::fault::CutBy;
-use nix::sys::socket::{Backlog, listen};
-use socket2::SockRef;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
-use std::net::{Shutdown, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Faults that have ended are remembered, so many of a link.
+const REMEMBERED: usize = 64;
 /// How long accepting rests when the process is out of sockets.
 const ACCEPT_REST: Duration = Duration::from_millis(50);
 /// Keeps the choice of connections to cut apart from other draws under the same seed: "cut" in ASCII.
 const CUT_PURPOSE: u64 = 0x0063_7574;
 
 /// How a client sees that the target can't be reached, its connection being accepted already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Unreached {
     /// By RST, the nearest to a refusal that is left.
     Reset,
@@ -36,7 +37,7 @@ pub(super) enum Unreached {
     Close,
 }
 
-/// A named path to one address.
+/// A named path: to one address, or from each of several to one of its own. Faults act on all of it.
 pub(super) struct Link {
     pub(super) name: String,
     unreached: Unreached,
@@ -45,21 +46,22 @@ pub(super) struct Link {
     place: Mutex<Place>,
     /// Numbers of the connections that are carried now.
     live: Mutex<BTreeSet<u64>>,
+    /// What faults that have ended came to.
+    past: Mutex<VecDeque<FaultState>>,
     /// Number of the latest connection.
     numbered: AtomicU64,
 }
 
 /// Where a link listens and where it leads.
 struct Place {
-    listen: String,
-    to: String,
+    addresses: Vec<LinkAddress>,
     serving: Option<Serving>,
 }
 
 /// A link that is on.
 struct Serving {
     stop: CancellationToken,
-    accepting: JoinHandle<()>,
+    accepting: Vec<JoinHandle<()>>,
 }
 
 /// Takes a connection off the list of those that live.
@@ -80,20 +82,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Link {
-    /// A link that is off.
-    pub(super) fn new(address: LinkAddress, unreached: Unreached) -> Arc<Link> {
+    /// A link that is off. There is one address at least, and all are of the same name.
+    pub(super) fn new(name: &str, addresses: Vec<LinkAddress>, unreached: Unreached) -> Arc<Link> {
         let (chain, _) = watch::channel(Arc::new(Chain::default()));
         Arc::new(Link {
-            name: address.name,
+            name: name.to_owned(),
             unreached,
             chain,
             counters: Arc::default(),
             place: Mutex::new(Place {
-                listen: address.listen,
-                to: address.to,
+                addresses,
                 serving: None,
             }),
             live: Mutex::default(),
+            past: Mutex::default(),
             numbered: AtomicU64::new(0),
         })
     }
@@ -106,14 +108,22 @@ impl Link {
         if self.is_on() {
             return Ok(());
         }
-        let listener = bind(&self.address().listen).await?;
+        let mut addresses = self.addresses();
+        let mut listeners = Vec::new();
+        for address in &mut addresses {
+            let listener = bind(&address.listen).await?;
+            address.listen = listener.local_addr()?.to_string();
+            listeners.push(listener);
+        }
         let stop = CancellationToken::new();
-        let mut place = lock(&self.place);
-        place.listen = listener.local_addr()?.to_string();
-        place.serving = Some(Serving {
-            stop: stop.clone(),
-            accepting: tokio::spawn(Arc::clone(self).serve(listener, stop)),
-        });
+        let serve = |(listener, address): (TcpListener, &LinkAddress)| {
+            tokio::spawn(Arc::clone(self).serve(listener, address.to.clone(), stop.clone()))
+        };
+        let accepting = listeners.into_iter().zip(&addresses).map(serve).collect();
+        *lock(&self.place) = Place {
+            addresses,
+            serving: Some(Serving { stop, accepting }),
+        };
         Ok(())
     }
 
@@ -122,8 +132,10 @@ impl Link {
         let serving = lock(&self.place).serving.take();
         if let Some(Serving { stop, accepting }) = serving {
             stop.cancel();
-            // It ends at once; one that panicked has ended, too.
-            let _ = accepting.await;
+            for accepting in accepting {
+                // It ends at once; one that panicked has ended, too.
+                let _ = accepting.await;
+            }
         }
     }
 
@@ -132,24 +144,32 @@ impl Link {
     }
 
     /// Where it listens and where it leads, now.
-    pub(super) fn address(&self) -> LinkAddress {
-        let place = lock(&self.place);
-        LinkAddress {
-            name: self.name.clone(),
-            listen: place.listen.clone(),
-            to: place.to.clone(),
-        }
+    pub(super) fn addresses(&self) -> Vec<LinkAddress> {
+        lock(&self.place).addresses.clone()
     }
 
-    /// Gives it another address; it must be off.
+    /// The first of its addresses, or its only one.
+    pub(super) fn address(&self) -> LinkAddress {
+        let nowhere = LinkAddress {
+            name: self.name.clone(),
+            listen: String::new(),
+            to: String::new(),
+        };
+        lock(&self.place)
+            .addresses
+            .first()
+            .cloned()
+            .unwrap_or(nowhere)
+    }
+
+    /// Gives it another address, and no more than that; it must be off.
     pub(super) fn move_to(&self, listen: String, to: String) {
-        let mut place = lock(&self.place);
-        place.listen = listen;
-        place.to = to;
+        let name = self.name.clone();
+        lock(&self.place).addresses = vec![LinkAddress { name, listen, to }];
     }
 
     /// Accepts until it is stopped.
-    async fn serve(self: Arc<Link>, listener: TcpListener, stop: CancellationToken) {
+    async fn serve(self: Arc<Link>, listener: TcpListener, to: String, stop: CancellationToken) {
         let mut chain = self.chain.subscribe();
         let mut door = Door::Open(listener);
         loop {
@@ -168,7 +188,7 @@ impl Link {
                 accepted = door.accept() => accepted,
             };
             match accepted {
-                Ok(client) => self.accepted(client, &stop),
+                Ok((client, from)) => self.accepted(client, (&to, from.ip()), &stop),
                 Err(error) => {
                     self.complain("a connection could not be accepted", &error);
                     tokio::time::sleep(ACCEPT_REST).await;
@@ -181,7 +201,12 @@ impl Link {
         eprintln!("link {}: {what}: {error}", self.name);
     }
 
-    fn accepted(self: &Arc<Link>, client: TcpStream, stop: &CancellationToken) {
+    fn accepted(
+        self: &Arc<Link>,
+        client: TcpStream,
+        (to, from): (&str, IpAddr),
+        stop: &CancellationToken,
+    ) {
         let number = self.numbered.fetch_add(1, Ordering::Relaxed) + 1;
         self.counters.accepted();
         let refused_by = self.chain.borrow().refuses(number).cloned();
@@ -197,22 +222,29 @@ impl Link {
             number,
         };
         let open = self.counters.open();
-        tokio::spawn(Arc::clone(self).connect(client, living, open, stop.clone()));
+        let counted = (living, open);
+        tokio::spawn(Arc::clone(self).connect(
+            client,
+            (to.to_owned(), from),
+            counted,
+            stop.clone(),
+        ));
     }
 
     /// Connects onward and carries.
     async fn connect(
         self: Arc<Link>,
         client: TcpStream,
-        living: Living,
-        _open: Open,
+        (to, from): (String, IpAddr),
+        counted: (Living, Open),
         stop: CancellationToken,
     ) {
-        let to = self.address().to;
-        match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(&to)).await {
+        match tokio::time::timeout(CONNECT_TIMEOUT, connect(&to, from)).await {
             Ok(Ok(target)) => {
+                // Idle connections are many, and each would keep it.
+                drop(to);
                 let counters = Arc::clone(&self.counters);
-                self.carry(client, target, living.number, stop, counters)
+                self.carry(client, target, counted.0.number, stop, counters)
                     .await;
             }
             Ok(Err(_)) | Err(_) => {
@@ -277,7 +309,7 @@ impl Link {
             let link = Arc::clone(self);
             tokio::spawn(async move {
                 tokio::time::sleep_until(until).await;
-                link.change(|chain| chain.expire(Instant::now()));
+                link.change(|chain| link.keep(chain.expire(Instant::now())));
             });
         }
         self.change(|chain| {
@@ -288,7 +320,18 @@ impl Link {
 
     /// Removes a fault by its id; what it held leaves at once.
     pub(super) fn remove(&self, id: &str) -> bool {
-        self.change(|chain| chain.remove(id))
+        self.change(|chain| self.keep(chain.remove(id)))
+    }
+
+    /// Keeps in mind what faults that have ended came to; false if there were none.
+    fn keep(&self, ended: Vec<Arc<Toxic>>) -> bool {
+        let now = Instant::now();
+        let mut past = lock(&self.past);
+        past.extend(ended.iter().map(|toxic| state_of(toxic, now)));
+        while past.len() > REMEMBERED {
+            past.pop_front();
+        }
+        !ended.is_empty()
     }
 
     /// Cuts `share` of the connections that live now, spread evenly over `within`: exactly the share, rounded to whole connections,
@@ -344,74 +387,16 @@ impl Link {
     /// The link and its numbers now.
     pub(super) fn state(&self) -> LinkState {
         let now = Instant::now();
+        let past = lock(&self.past).iter().cloned().collect();
         let chain = self.chain.borrow();
         let faults = chain.toxics().iter().map(|toxic| state_of(toxic, now));
-        self.counters
-            .state(self.address(), self.is_on(), faults.collect())
+        self.counters.state(
+            &self.name,
+            self.addresses(),
+            self.is_on(),
+            (faults.collect(), past),
+        )
     }
-}
-
-/// The socket of a link. Shut it stays bound and does not listen, so the system refuses and nobody else can take the address.
-enum Door {
-    Open(TcpListener),
-    Shut(std::net::TcpListener),
-}
-
-impl Door {
-    fn turned(self, open: bool) -> io::Result<Door> {
-        match (self, open) {
-            (Door::Open(listener), false) => {
-                // Out of the runtime's hands: what it knows of a socket does not survive that it stops listening.
-                let listener = listener.into_std()?;
-                // On Linux this ends listening and keeps the address.
-                SockRef::from(&listener).shutdown(Shutdown::Read)?;
-                Ok(Door::Shut(listener))
-            }
-            (Door::Shut(listener), true) => {
-                listen(&listener, Backlog::MAXCONN)?;
-                Ok(Door::Open(TcpListener::from_std(listener)?))
-            }
-            (door, _) => Ok(door),
-        }
-    }
-
-    async fn accept(&self) -> io::Result<TcpStream> {
-        match self {
-            Door::Open(listener) => listener.accept().await.map(|(client, _)| client),
-            Door::Shut(_) => std::future::pending().await,
-        }
-    }
-}
-
-/// Connections that wait to be accepted.
-const BACKLOG: u32 = 4096;
-
-/// Listens at an address. A port that the system chose is bound once more by its number, while the first socket still holds it: the
-/// system takes back what was not asked for by number when a socket stops listening.
-async fn bind(listen: &str) -> io::Result<TcpListener> {
-    if !listen.ends_with(":0") {
-        return TcpListener::bind(listen).await;
-    }
-    let unknown = || io::Error::new(io::ErrorKind::NotFound, "no such address");
-    let any = tokio::net::lookup_host(listen).await?.next();
-    let any = any.ok_or_else(unknown)?;
-    let socket = |at: SocketAddr| {
-        let socket = if at.is_ipv4() {
-            TcpSocket::new_v4()?
-        } else {
-            TcpSocket::new_v6()?
-        };
-        socket.set_reuseaddr(true)?;
-        socket.bind(at)?;
-        io::Result::Ok(socket)
-    };
-    let holder = socket(any)?;
-    socket(holder.local_addr()?)?.listen(BACKLOG)
-}
-
-fn reset_on_close(socket: &TcpStream) {
-    // Fails only on a socket that is dead already.
-    let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
 }
 
 fn state_of(toxic: &Toxic, now: Instant) -> FaultState {

@@ -5,13 +5,16 @@
 //! The proxy cannot delay the TCP handshake itself: a delay acts on what is sent.
 
 mod canary;
+pub mod carrier;
 mod carry;
 pub mod chain;
 pub mod client;
 mod control;
 mod counters;
+mod door;
 mod link;
 mod links;
+mod metrics;
 pub mod mqtt;
 pub mod pipeline;
 mod process;

@@ -19,7 +19,8 @@ use tokio::sync::Notify;
 /// Arguments of `rushhour proxy`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ProxyArguments {
-    /// A link, as NAME=LISTEN=TO (db=127.0.0.1:6432=10.0.0.5:5432); may be given several times
+    /// A link, as NAME=LISTEN=TO (db=127.0.0.1:6432=10.0.0.5:5432); may be given several times, and one name too: then faults act on
+    /// all its addresses together
     #[arg(long = "link", value_name = "NAME=LISTEN=TO", value_parser = parse_link, required_unless_present = "api")]
     pub links: Vec<LinkAddress>,
     /// Where faults are set and removed; a loopback address
@@ -34,6 +35,10 @@ pub struct ProxyArguments {
     /// Serve counters of bytes under /metrics of the API, under Toxiproxy's names
     #[arg(long, requires = "api")]
     pub proxy_metrics: bool,
+    /// How a client sees that what is behind a link can't be reached; by default `reset` on links, `close` on proxies of the API, as
+    /// Toxiproxy does
+    #[arg(long, value_enum)]
+    pub(super) unreached: Option<Unreached>,
     /// The seed of what faults draw: jitter, sizes, and which connections they act on
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -108,14 +113,7 @@ async fn serve(arguments: ProxyArguments, api_token: Option<String>) -> Result<(
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
     let links = Arc::new(Links::default());
-    let mut addresses = Vec::new();
-    for address in arguments.links {
-        let link = Link::new(address.clone(), Unreached::Reset);
-        let started = link.start().await;
-        started.map_err(|source| ProxyError::Listen { address, source })?;
-        addresses.push(link.address());
-        links.insert(link);
-    }
+    let addresses = start_links(&arguments, &links).await?;
     let api = match arguments.api {
         Some(address) => Some(
             TcpListener::bind(address)
@@ -134,22 +132,35 @@ async fn serve(arguments: ProxyArguments, api_token: Option<String>) -> Result<(
     })?;
     let stop = Arc::new(Notify::new());
     let token = registered.registration.token.clone();
-    let control = Control {
+    let control = Arc::new(Control {
         links: Arc::clone(&links),
         echo: canary::echo().await?,
-        token,
+        token: Some(token),
         stop: Arc::clone(&stop),
-    };
+        is_own: true,
+    });
+    // Runs elsewhere reach the same requests at the API, by its token; to end the proxy is not theirs.
+    let elsewhere = Arc::new(Control {
+        links: Arc::clone(&links),
+        echo: control.echo,
+        token: api_token.clone(),
+        stop: Arc::clone(&stop),
+        is_own: false,
+    });
     let settings = Settings {
         links,
         token: api_token,
         metrics: arguments.proxy_metrics,
         seed: arguments.seed,
+        unreached: arguments.unreached.unwrap_or(Unreached::Close),
     };
     registered.announce(api.as_ref().and_then(|api| api.local_addr().ok()));
     let toxiproxy = async {
         match api {
-            Some(listener) => axum::serve(listener, toxiproxy::router(settings)).await,
+            Some(listener) => {
+                let both = control::router(elsewhere).merge(toxiproxy::router(settings));
+                axum::serve(listener, both).await
+            }
             None => std::future::pending().await,
         }
     };
@@ -161,6 +172,34 @@ async fn serve(arguments: ProxyArguments, api_token: Option<String>) -> Result<(
         _ = interrupted.recv() => {}
     }
     Ok(())
+}
+
+/// Starts the links of the command line; gives their real addresses.
+async fn start_links(
+    arguments: &ProxyArguments,
+    links: &Links,
+) -> Result<Vec<LinkAddress>, ProxyError> {
+    let mut started = Vec::new();
+    for given in &arguments.links {
+        if links.find(&given.name).is_some() {
+            continue;
+        }
+        let all = arguments.links.iter();
+        let addresses: Vec<LinkAddress> = all
+            .filter(|address| address.name == given.name)
+            .cloned()
+            .collect();
+        let unreached = arguments.unreached.unwrap_or(Unreached::Reset);
+        let link = Link::new(&given.name, addresses, unreached);
+        let listens = link.start().await;
+        listens.map_err(|source| ProxyError::Listen {
+            address: given.clone(),
+            source,
+        })?;
+        started.extend(link.addresses());
+        links.insert(link);
+    }
+    Ok(started)
 }
 
 /// The registration file, removed when the proxy ends.

@@ -30,10 +30,19 @@ pub struct LinkAddress {
     pub to: String,
 }
 
+/// The answer to the wish that a link be carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    /// It was before.
+    pub already: bool,
+}
+
 /// A link and what it has carried.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkState {
-    pub address: LinkAddress,
+    pub name: String,
+    /// One or several; each leads somewhere of its own.
+    pub addresses: Vec<LinkAddress>,
     /// Whether it listens.
     pub on: bool,
     /// Connections carried now.
@@ -48,6 +57,9 @@ pub struct LinkState {
     /// Chunks of real connections that went through a fault.
     pub held_chunks: u64,
     pub faults: Vec<FaultState>,
+    /// Those that have ended, the latest last; the proxy forgets the oldest.
+    #[serde(default)]
+    pub past: Vec<FaultState>,
 }
 
 /// A fault in force.

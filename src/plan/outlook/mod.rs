@@ -7,6 +7,7 @@ mod connects;
 mod docks;
 mod identities;
 mod journeys;
+mod links;
 mod policy;
 
 pub use policy::policy as policy_text;

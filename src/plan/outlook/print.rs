@@ -24,6 +24,7 @@ impl Display for Outlook<'_> {
         self.tokens(out)?;
         self.identities(out)?;
         self.probes(out)?;
+        self.links(out)?;
         self.marks(out)?;
         self.expectations(out)?;
         writeln!(out, "\nHosts that will be contacted")?;

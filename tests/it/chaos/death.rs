@@ -219,7 +219,7 @@ async fn dies(kind: &'static str, step: &'static str, alone: bool, later: Durati
     let _end: Vec<EndsWithTest> = scene
         .proxies()
         .iter()
-        .map(|proxy| EndsWithTest(proxy.registration().process.clone()))
+        .map(|proxy| EndsWithTest(proxy.registration().unwrap().process.clone()))
         .collect();
     if alone {
         let (code, said) = heal(&scene.state).await;
@@ -275,8 +275,11 @@ async fn a_killed_run_leaves_the_component_running_and_the_link_fast() {
     let victim = scene.victim("kill slow", None, false);
     until("both faults act", || async { scene.lines("observed") == 2 }).await;
     let proxy = scene.proxies().remove(0);
-    let _ends = EndsWithTest(proxy.registration().process.clone());
-    let address: SocketAddr = proxy.registration().links[0].listen.parse().unwrap();
+    let _ends = EndsWithTest(proxy.registration().unwrap().process.clone());
+    let address: SocketAddr = proxy.registration().unwrap().links[0]
+        .listen
+        .parse()
+        .unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
     assert!(round_trip(&mut stream).await >= Duration::from_millis(100));
     scene.kill_at(victim, "observed", 2, Duration::ZERO).await;
@@ -294,7 +297,7 @@ async fn a_killed_run_leaves_the_component_running_and_the_link_fast() {
     drop(stream);
     until(
         "nothing needs the proxy any more, so the watchdog ends it",
-        || async { !proxy.registration().process.runs() },
+        || async { !proxy.registration().unwrap().process.runs() },
     )
     .await;
 }

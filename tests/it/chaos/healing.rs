@@ -81,7 +81,7 @@ async fn heals_a_latency_and_ends_the_proxy_when_nobody_needs_it() {
     let undo = RemoveFault {
         link: "db".to_owned(),
         id: "dead-slow".to_owned(),
-        proxy: carried.proxy.registration().process.clone(),
+        proxy: carried.proxy.carrier().clone(),
         slow_us: 100_000,
     };
     let entry = Entry::Armed {
@@ -122,17 +122,17 @@ async fn heals_a_latency_and_ends_the_proxy_when_nobody_needs_it() {
     let (code, said) = heal(&carried.state).await;
     assert_eq!(code, Some(0));
     assert!(said.contains("which carried nothing"), "{said}");
-    assert!(!carried.proxy.registration().process.runs());
+    assert!(!carried.proxy.registration().unwrap().process.runs());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proxy_that_has_ended_took_its_faults_along() {
     let carried = Carried::to(echo().await).await;
-    let proxy = carried.proxy.registration().process.clone();
+    let proxy = carried.proxy.registration().unwrap().process.clone();
     let undo = Undo::RemoveFault(RemoveFault {
         link: "db".to_owned(),
         id: "gone".to_owned(),
-        proxy: proxy.clone(),
+        proxy: carried.proxy.carrier().clone(),
         slow_us: 1,
     });
     super::stage::end_by_force(&proxy);

@@ -65,11 +65,11 @@ fn target_of(lab: &Lab) -> Target {
             irreversible: false,
             port: Some(Template::literal(lab.name("shard-1"))),
         }],
-        links: vec![Link {
-            name: "gateway-to-db".to_owned(),
-            listen: Template::literal(lab.name("db-link")),
-            to: Template::literal(lab.name("database")),
-        }],
+        links: vec![Link::between(
+            "gateway-to-db",
+            Template::literal(lab.name("db-link")),
+            Template::literal(lab.name("database")),
+        )],
         ..Target::default()
     }
 }
@@ -91,7 +91,7 @@ async fn both_faults_bite_the_lab_and_leave_it_as_it_was() {
         .await
         .unwrap();
     let proxy = links.client(0).unwrap().clone();
-    let _ends = EndsWithTest(proxy.registration().process.clone());
+    let _ends = EndsWithTest(proxy.registration().unwrap().process.clone());
     until("the gateway works through the link", || is_ready(&lab)).await;
     let fault = |name: &str, kind| Fault {
         name: name.to_owned(),

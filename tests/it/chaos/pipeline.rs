@@ -373,7 +373,7 @@ fn a_toxic_acts_on_its_way_and_its_share_only_and_ends_at_its_deadline() {
         "the same seed, the same ones"
     );
     let mut later = chain.clone();
-    assert!(!later.expire(now + Duration::from_secs(4)));
-    assert!(later.expire(now + Duration::from_secs(5)));
+    assert!(later.expire(now + Duration::from_secs(4)).is_empty());
+    assert_eq!(later.expire(now + Duration::from_secs(5)).len(), 1);
     assert!(later.toxics().is_empty());
 }

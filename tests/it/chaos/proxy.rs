@@ -246,7 +246,7 @@ async fn peers_that_never_read_do_not_stop_the_control_port() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_control_port_asks_for_the_token() {
     let carried = Carried::to(echo().await).await;
-    let registration = carried.proxy.registration();
+    let registration = carried.proxy.registration().unwrap();
     let url = format!("http://{}/rushhour/v1/links", registration.control);
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let refused = client.get(&url).bearer_auth("guess").send().await.unwrap();
@@ -257,9 +257,12 @@ async fn the_control_port_asks_for_the_token() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_of_an_earlier_run_is_adopted_and_a_taken_address_is_told() {
     use rushhour::chaos::links::Links;
+    use rushhour::plan::fault::Link;
     use rushhour::plan::template::Template;
     let mut carried = Carried::to(echo().await).await;
-    carried.target.links[0].listen = Template::literal(&carried.address.to_string());
+    let listen = Template::literal(&carried.address.to_string());
+    let to = carried.target.links[0].addresses().unwrap().to.clone();
+    carried.target.links[0] = Link::between("db", listen.clone(), to);
     let state = &carried.state.directory;
     let second = Links::start(&carried.target, super::stage::program(), state, "second")
         .await
@@ -273,7 +276,7 @@ async fn a_link_of_an_earlier_run_is_adopted_and_a_taken_address_is_told() {
     let mut stream = TcpStream::connect(carried.address).await.unwrap();
     round_trip(&mut stream).await;
     // The same address for another target is no link to adopt.
-    carried.target.links[0].to = Template::literal("127.0.0.1:9");
+    carried.target.links[0] = Link::between("db", listen, Template::literal("127.0.0.1:9"));
     let taken = Links::start(&carried.target, super::stage::program(), state, "third").await;
     let message = taken.err().expect("the address is taken").to_string();
     assert!(message.contains("can't listen on 127.0.0.1:"), "{message}");

@@ -97,9 +97,12 @@ impl Carried {
             .await
             .unwrap();
         let proxy = links.client(0).unwrap().clone();
-        let address = proxy.registration().links[0].listen.parse().unwrap();
+        let address = proxy.registration().unwrap().links[0]
+            .listen
+            .parse()
+            .unwrap();
         Carried {
-            _proxy: EndsWithTest(proxy.registration().process.clone()),
+            _proxy: EndsWithTest(proxy.registration().unwrap().process.clone()),
             links: Some(links),
             proxy,
             address,
@@ -110,11 +113,11 @@ impl Carried {
 }
 
 pub fn target_with_link(to: SocketAddr) -> Target {
-    let link = Link {
-        name: "db".to_owned(),
-        listen: Template::literal("127.0.0.1:0"),
-        to: Template::literal(&to.to_string()),
-    };
+    let link = Link::between(
+        "db",
+        Template::literal("127.0.0.1:0"),
+        Template::literal(&to.to_string()),
+    );
     Target {
         links: vec![link],
         ..Target::default()

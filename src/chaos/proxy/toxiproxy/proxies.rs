@@ -23,6 +23,8 @@ pub(in crate::chaos::proxy) struct Settings {
     pub(in crate::chaos::proxy) token: Option<String>,
     pub(in crate::chaos::proxy) metrics: bool,
     pub(in crate::chaos::proxy) seed: u64,
+    /// How clients see that an upstream can't be reached.
+    pub(in crate::chaos::proxy) unreached: Unreached,
 }
 
 /// The API's own state.
@@ -149,7 +151,8 @@ impl Proxies {
             listen: wanted.listen,
             to: wanted.upstream,
         };
-        let link = Link::new(address, Unreached::Close);
+        let unreached = self.settings.unreached;
+        let link = Link::new(&address.name.clone(), vec![address], unreached);
         if wanted.enabled {
             start(&link).await?;
         }
@@ -320,6 +323,7 @@ impl Proxies {
                 }
             }
         }
+        text.push_str(&crate::chaos::proxy::metrics::text(&self.settings.links));
         Reply::text(text)
     }
 }
