@@ -37,12 +37,13 @@ pub struct Settings {
     pub gateway_timeout_ms: u64,
     pub service_attempts: u64,
     pub return_delay_ms: u64,
+    pub candidates: u64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Settings {
-            pool_size: 10,
+            pool_size: 20,
             pool_queue: 4096,
             acquire_timeout_ms: 5000,
             query_timeout_ms: 10_000,
@@ -71,6 +72,7 @@ impl Default for Settings {
             gateway_timeout_ms: 10_000,
             service_attempts: 1,
             return_delay_ms: 200,
+            candidates: 3,
         }
     }
 }
@@ -83,7 +85,7 @@ struct Setting {
     place: fn(&mut Settings) -> &mut u64,
 }
 
-const KNOWN: [Setting; 29] = [
+const KNOWN: [Setting; 30] = [
     Setting {
         name: "pool_size",
         range: 1..=1000,
@@ -257,6 +259,12 @@ const KNOWN: [Setting; 29] = [
         range: 0..=600_000,
         about: "time from taking a return to booking it",
         place: |all| &mut all.return_delay_ms,
+    },
+    Setting {
+        name: "candidates",
+        range: 1..=5,
+        about: "with connection-per-candidate: bikes that an unlock looks at, each over a connection of its own",
+        place: |all| &mut all.candidates,
     },
 ];
 

@@ -275,7 +275,9 @@ impl Gateway {
     ) -> Result<Vec<Lease>, DatabaseError> {
         let mut held = Vec::new();
         if self.switches.is_on(Defect::ConnectionPerCandidate) {
-            for candidate in store::free_bikes(lease, bike).await? {
+            let candidates = usize::try_from(self.settings.candidates).unwrap_or(usize::MAX);
+            let free = store::free_bikes(lease, bike).await?;
+            for candidate in free.into_iter().take(candidates) {
                 let mut own = self.pool.acquire(Endpoint::Candidate).await?;
                 store::is_rideable(&mut own, &candidate).await?;
                 held.push(own);

@@ -145,7 +145,7 @@ fn wrong_arguments_are_refused_with_what_is_known() {
     assert_eq!(output.status.code(), Some(2));
     assert!(
         complaint(&output)
-            .contains("there is no setting `pool_sise`; known are\n  pool_size (10): ")
+            .contains("there is no setting `pool_sise`; known are\n  pool_size (20): ")
     );
     for (text, remedy) in [
         ("pool_size", "write it as NAME=VALUE"),
