@@ -3,12 +3,14 @@
 //! Everything that happens in a run is told as an [`Event`]: agents decide, drivers do, and both tell it here.
 //! This module knows no clock: an [`Offset`] is handed in by whoever drives.
 
+mod command;
 mod loss;
 mod marks;
 mod packets;
 mod retries;
 mod returns;
 
+pub use command::{CommandId, CommandName, id_key, id_text, uuid_bytes};
 pub use loss::{Cause, HubChange, reason, return_code};
 pub use marks::{Mark, MarkPhase};
 pub use packets::PacketKind;
@@ -67,32 +69,6 @@ pub enum AgentKind {
     Rider,
     Issuer,
     Dock,
-}
-
-/// One intended device action: the issuer group and the number of its arrival (from 1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct CommandId {
-    pub issuer: u16,
-    pub number: u64,
-}
-
-impl CommandId {
-    /// The id as it travels: the run's tag keeps two runs against one broker apart.
-    #[must_use]
-    pub fn wire(self, run_tag: &str) -> String {
-        format!("{run_tag}-{}-{}", self.issuer, self.number)
-    }
-
-    /// Reads [`CommandId::wire`] back; `None` if it is of another run or of nobody.
-    #[must_use]
-    pub fn from_wire(text: &str, run_tag: &str) -> Option<CommandId> {
-        let rest = text.strip_prefix(run_tag)?.strip_prefix('-')?;
-        let (issuer, number) = rest.split_once('-')?;
-        Some(CommandId {
-            issuer: issuer.parse().ok()?,
-            number: number.parse().ok()?,
-        })
-    }
 }
 
 /// How an attempt or an intended action ended. A closed list: every report shows all of it.

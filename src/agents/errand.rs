@@ -7,7 +7,7 @@
 
 use super::hub::HubConfig;
 use super::{Accepted, Action, Message};
-use crate::event::{CommandId, CommandStep, Event, Offset, OperationId, Outcome};
+use crate::event::{CommandName, CommandStep, Event, Offset, OperationId, Outcome};
 
 /// A device acts on no more commands than this at the same time; those beyond it are received and not answered.
 const MOST_ACTIONS: usize = 64;
@@ -37,7 +37,7 @@ impl Default for Errands {
 
 #[derive(Debug)]
 enum Errand {
-    Acting { id: CommandId, until: Offset },
+    Acting { id: CommandName, until: Offset },
     Publishing(Publish),
 }
 
@@ -69,7 +69,7 @@ enum Stage {
 
 impl Errands {
     /// The hub acts on a command until `until`; false if it has too many to act on.
-    pub fn act(&mut self, id: CommandId, until: Offset) -> bool {
+    pub fn act(&mut self, id: CommandName, until: Offset) -> bool {
         let acting = self
             .list
             .iter()
@@ -367,7 +367,7 @@ impl Publish {
         }
         if let (Message::Answer(id), Outcome::Ok) = (self.message, outcome) {
             out.push(Action::Tell(Event::Command {
-                id,
+                id: id.command,
                 step: CommandStep::Acknowledged,
                 at: now,
             }));

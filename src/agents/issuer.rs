@@ -6,9 +6,10 @@
 
 use super::attempt::Attempts;
 use super::{Action, Agent, Context, Input, Order, Reply, ReplyResult, Timer};
-use crate::event::{CommandId, CommandStep, Event, Offset, OperationId, Outcome};
+use crate::event::{CommandId, CommandName, CommandStep, Event, Offset, OperationId, Outcome};
+use crate::plan::command::{CommandSend, IdOwner};
+use crate::plan::json_path::JsonPath;
 use crate::plan::routing::hub_of;
-use crate::plan::target::CommandSend;
 use crate::plan::{HubGroup, OperationKind, Plan};
 use crate::retry::Retry;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ pub struct IssuerConfig {
     run_tag: String,
     seed: u64,
     send: CommandSend,
+    id: IdOwner,
+    idempotency: bool,
     hubs: HubGroup,
     operation: OperationId,
     timeout: Duration,
@@ -38,6 +41,8 @@ impl IssuerConfig {
             run_tag: run_tag.to_owned(),
             seed: plan.seed,
             send: plan.target.commands[issuers.command].send.clone(),
+            id: plan.target.commands[issuers.command].id.clone(),
+            idempotency: issuers.idempotency,
             hubs: plan.hubs[issuers.to].clone(),
             operation: plan
                 .operation(OperationKind::Issue { issuers: group })
@@ -99,11 +104,31 @@ impl Issuer {
         &self.config.send
     }
 
-    /// Appends what `<name>` stands for: `command` (the id as it travels), and `serial` and the other columns of the hub's identity.
-    /// False if the name is unknown.
+    /// Where the target's answer names the id that it has given to the command, if it does.
+    #[must_use]
+    pub fn given_id(&self) -> Option<&JsonPath> {
+        match &self.config.id {
+            IdOwner::Ours => None,
+            IdOwner::Theirs(path) => Some(path),
+        }
+    }
+
+    /// The id under which the attempt travels that is under way.
+    fn name(&self) -> CommandName {
+        let before = match self.config.idempotency {
+            true => 0,
+            false => self.attempts.made().saturating_sub(1),
+        };
+        CommandName {
+            command: self.command(),
+            copy: u8::try_from(before).unwrap_or(u8::MAX),
+        }
+    }
+
+    /// Appends what `<name>` stands for: `command` and `command.uuid` (the id as it travels), and `serial` and the other columns of the
+    /// hub's identity. False if the name is unknown.
     pub fn value(&self, name: &str, out: &mut String) -> bool {
-        if name == "command" {
-            out.push_str(&self.command().wire(&self.config.run_tag));
+        if self.name().value(name, &self.config.run_tag, out) {
             return true;
         }
         self.config.hubs.placeholder(self.hub(), name, out)
@@ -158,7 +183,7 @@ impl Issuer {
         match (result, &self.config.send) {
             (ReplyResult::Accepted, _) => (Outcome::Ok, CommandStep::Accepted),
             (ReplyResult::Failed(outcome), _) => (outcome, step_of(outcome)),
-            (ReplyResult::Status(_), CommandSend::Publish { .. }) => {
+            (ReplyResult::Status(_), CommandSend::Publish(_)) => {
                 (Outcome::Protocol, CommandStep::InDoubt)
             }
             (ReplyResult::Status(status), CommandSend::Http(request)) => {

@@ -47,11 +47,11 @@ pub mod whereabouts;
 pub use dock::{Dock, DockConfig, Handed, Left, Post};
 pub use hub::{Hub, HubConfig};
 pub use issuer::{Issuer, IssuerConfig};
-pub use rider::{Rider, RiderConfig};
+pub use rider::{AccountRow, Rider, RiderConfig};
 pub use whereabouts::{Reference, ShardRow};
 
 use crate::dice::Dice;
-use crate::event::{Cause, CommandId, Event, Offset, Outcome};
+use crate::event::{Cause, CommandName, Event, Offset, Outcome};
 use crate::plan::fault::How;
 use crate::retry::Budget;
 use std::time::Duration;
@@ -67,6 +67,11 @@ pub trait Agent {
         context: &mut Context<'_>,
         out: &mut Vec<Action>,
     );
+
+    /// Whether the request that it wants to send must be sent however its work has ended.
+    fn is_closing(&self) -> bool {
+        false
+    }
 }
 
 /// What an agent shares with others while it decides.
@@ -111,7 +116,7 @@ pub enum Input<'a> {
     Published { token: u64, outcome: Outcome },
     /// Hub: a message on the command topic; `id` is `None` if it is not of this run.
     Command {
-        id: Option<CommandId>,
+        id: Option<CommandName>,
         /// It was kept by the broker, and is no live command.
         retained: bool,
     },
@@ -269,6 +274,6 @@ pub enum Action {
 pub enum Message {
     /// `bytes` of the group's telemetry to the telemetry topic.
     Telemetry,
-    /// The answer body with `<command>` = [`CommandId::wire`] to the answer topic.
-    Answer(CommandId),
+    /// The answer to a command, with the id under which it came, to the answer topic.
+    Answer(CommandName),
 }

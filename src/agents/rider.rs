@@ -15,6 +15,7 @@ mod kept;
 mod spans;
 mod values;
 
+pub use accounts::AccountRow;
 pub use config::RiderConfig;
 
 use super::attempt::Attempts;
@@ -23,7 +24,7 @@ use crate::event::{Event, Offset, Outcome};
 use crate::plan::target::{Poll, Repeat, Request, StepAction};
 use accounts::Account;
 use answers::Read;
-use config::Asked;
+use config::{Asked, current};
 use doubt::{Doubt, Twice};
 use kept::Kept;
 use spans::{Began, Spans};
@@ -433,18 +434,11 @@ impl Rider {
     }
 }
 
-/// The request of a stage.
-fn current(config: &RiderConfig, stage: Stage) -> Option<&Request> {
-    match stage {
-        Stage::Step(row) => match &config.journey.steps.get(row)?.action {
-            StepAction::Request(request) => Some(request),
-            StepAction::Think { .. } | StepAction::HandOver { .. } => None,
-        },
-        Stage::Closing(row) => Some(&config.journey.always.get(row)?.request),
-    }
-}
-
 impl Agent for Rider {
+    fn is_closing(&self) -> bool {
+        matches!(self.stage, Stage::Closing(_))
+    }
+
     fn on(
         &mut self,
         now: Offset,

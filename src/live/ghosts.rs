@@ -5,9 +5,10 @@
 
 use super::carrier::NotReady;
 use super::mqtt::{Packet, Publish, SubAck, Subscribe};
+use super::outgoing;
 use super::publish::Publisher;
 use super::seats::Seats;
-use crate::event::{CommandId, Event, Offset, Outcome, Sink};
+use crate::event::{CommandName, Event, Offset, Outcome, Sink, id_text};
 use crate::net::clock::Clock;
 use crate::net::hosts::Hosts;
 use crate::plan::Plan;
@@ -127,9 +128,14 @@ impl Ghost {
     /// A message arrived on this shard: what is to be told of it, if its hub stands elsewhere.
     pub(super) fn saw(&self, publish: &Publish, now: Offset) -> Option<Event> {
         let device = &self.plan.target.devices[self.device];
-        let body: serde_json::Value = serde_json::from_slice(&publish.payload).ok()?;
-        let text = device.command.as_ref()?.id.text(&body)?;
-        let command = CommandId::from_wire(&text, &self.run_tag)?;
+        let place = &device.command.as_ref()?.id;
+        let id = place.find(&publish.payload, |wanted| {
+            outgoing::find(&publish.properties, wanted)
+        })?;
+        let command = match CommandName::read(&id, &self.run_tag) {
+            Some(name) => name.command,
+            None => self.seats.given().command(&id_text(&id)?)?,
+        };
         let group = self.plan.issuers.get(usize::from(command.issuer))?.to;
         let hubs = self.plan.hubs.get(group)?;
         // Hubs of another device on the same broker have ghosts of their own.

@@ -2,7 +2,7 @@
 
 use super::mqtt::{Authentication, Connect, Packet, Property, Will};
 use super::shards::{Speaker, render, value};
-use crate::plan::session::{self, WillBody};
+use crate::plan::session;
 use crate::plan::target::Device;
 use bytes::Bytes;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(super) fn greeting(
 ) -> Connect {
     // Whole seconds on the wire; rounded up, since 0 would mean none.
     let seconds = keep_alive.as_secs() + u64::from(keep_alive.subsec_nanos() > 0);
-    let text = |template| render(template, speaker, None);
+    let text = |template| render(template, speaker);
     Connect {
         clean_start: device.session.clean_start,
         keep_alive_s: u16::try_from(seconds).unwrap_or(u16::MAX),
@@ -48,7 +48,7 @@ fn properties(device: &Device, speaker: Speaker<'_>) -> Vec<Property> {
     }
     list.push(Property::MaximumPacketSize(session.maximum_packet_size));
     if let Some(authentication) = &device.authentication {
-        let data = render(&authentication.data, speaker, None);
+        let data = render(&authentication.data, speaker);
         list.push(Property::AuthenticationMethod(
             authentication.method.clone(),
         ));
@@ -58,16 +58,13 @@ fn properties(device: &Device, speaker: Speaker<'_>) -> Vec<Property> {
 }
 
 fn will(planned: &session::Will, speaker: Speaker<'_>) -> Will {
-    let payload = match &planned.body {
-        WillBody::Text(text) => render(text, speaker, None),
-        WillBody::Json(json) => json
-            .render(&mut |name, out| value(name, speaker, None, out))
-            .expect("names that nobody knows are refused when the target file is read")
-            .to_string(),
-    };
+    let payload = planned
+        .body
+        .render(&mut |name, out| value(name, speaker, out))
+        .expect("names that nobody knows are refused when the target file is read");
     let delay = (!planned.delay.is_zero()).then(|| Property::WillDelay(seconds(planned.delay)));
     Will {
-        topic: render(&planned.topic, speaker, None),
+        topic: render(&planned.topic, speaker),
         payload: Bytes::from(payload),
         qos: planned.qos,
         retain: planned.retain,
@@ -87,7 +84,7 @@ pub(super) fn authentication(device: &Device, speaker: Speaker<'_>, reason: u8) 
         reason,
         properties: vec![
             Property::AuthenticationMethod(planned.method.clone()),
-            Property::AuthenticationData(Bytes::from(render(data, speaker, None))),
+            Property::AuthenticationData(Bytes::from(render(data, speaker))),
         ],
     }))
 }

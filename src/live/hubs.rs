@@ -11,14 +11,18 @@ mod orders;
 pub(super) mod timers;
 
 use crate::agents::{HubConfig, Message, Order};
-use crate::event::{AgentKind, CommandId, Event, HubChange, Offset, OperationId, Sink};
+use crate::event::{AgentKind, CommandName, Event, HubChange, Offset, OperationId, Sink, id_text};
 use crate::live::carrier::{Failure, NotReady, Who};
+use crate::live::given::Answering;
+use crate::live::mqtt::Publish;
+use crate::live::outgoing::{self, Outgoing};
 use crate::live::seats::Seats;
 use crate::live::shards::{Shards, Speaker, render, value};
 use crate::net::clock::Clock;
 use crate::net::hosts::Hosts;
 use crate::net::http::NoClient;
 use crate::net::tls::{Credentials, Holders, Wallet};
+use crate::plan::command::IdOwner;
 use crate::plan::fault::{Disconnect, TriggerKind};
 use crate::plan::target::Device;
 use crate::plan::wave::OldSessions;
@@ -89,6 +93,8 @@ struct Group {
     connected: AtomicU32,
     /// Of the retries of all its hubs.
     budget: Budget,
+    /// Some of its commands have ids that the target gives.
+    takes_given: bool,
 }
 
 /// Starts every hub of the plan; the first connects are spread from now on. Hub i tells `sinks[i % n]`.
@@ -127,6 +133,7 @@ pub async fn start(
             wallet,
             connected: AtomicU32::new(0),
             budget: plan.budget(AgentKind::Hub, row),
+            takes_given: takes_given(plan, row),
         }));
     }
     let began = clock.now();
@@ -223,6 +230,7 @@ impl HubFleet {
                 .sum::<usize>()
         };
         wait_for(|| left() == 0, limit).await;
+        self.seats.given().close();
         left()
     }
 }
@@ -266,8 +274,15 @@ impl Group {
     }
 
     fn tell(&self, index: u32, event: Event) {
-        if let Some(sink) = self.sinks.get(index as usize % self.sinks.len().max(1)) {
-            sink(event);
+        let Some(sink) = self.sinks.get(index as usize % self.sinks.len().max(1)) else {
+            return;
+        };
+        match event {
+            Event::Command { id, .. } if id.is_given() => {
+                let given = self.seats.given();
+                given.tell((self.row, index), sink, id.number, event);
+            }
+            event => sink(event),
         }
     }
 
@@ -305,37 +320,63 @@ impl Group {
         );
     }
 
-    /// Topic, QoS and payload of what a hub publishes; `None` if the device has no such topic.
-    fn message(&self, message: Message, speaker: Speaker<'_>) -> Option<(String, u8, Vec<u8>)> {
+    /// What a hub publishes; `None` if the device has no such topic.
+    fn message(&self, message: Message, speaker: Speaker<'_>) -> Option<Outgoing> {
         match message {
             Message::Telemetry => {
                 let topic = self.device().telemetry.as_ref()?;
                 let bytes = self.hubs().telemetry?.bytes;
-                Some((
-                    render(&topic.topic, speaker, None),
-                    topic.qos,
-                    vec![FILLER; bytes],
-                ))
+                Some(Outgoing {
+                    topic: render(&topic.topic, speaker),
+                    qos: topic.qos,
+                    payload: vec![FILLER; bytes],
+                    ..Outgoing::default()
+                })
             }
-            Message::Answer(id) => {
+            Message::Answer(name) => {
                 let answer = self.device().answer.as_ref()?;
-                let command = id.wire(&self.run_tag);
-                let body = answer
-                    .json
-                    .render(&mut |name, out| value(name, speaker, Some(&command), out))
-                    .expect("names that nobody knows are refused when the target file is read");
-                let topic = render(&answer.topic, speaker, Some(&command));
-                Some((topic, answer.qos, body.to_string().into_bytes()))
+                let command = if name.command.is_given() {
+                    Answering::Theirs(self.seats.given().text(name)?)
+                } else {
+                    Answering::Ours(name, &self.run_tag)
+                };
+                let outgoing = Outgoing::of(answer, &mut |name, out| {
+                    command.value(name, out) || value(name, speaker, out)
+                });
+                Some(
+                    outgoing
+                        .expect("names that nobody knows are refused when the target file is read"),
+                )
             }
         }
     }
 
-    /// The id of this run's command in a payload.
-    fn command(&self, payload: &[u8]) -> Option<CommandId> {
-        let body: serde_json::Value = serde_json::from_slice(payload).ok()?;
-        let text = self.device().command.as_ref()?.id.text(&body)?;
-        CommandId::from_wire(&text, &self.run_tag)
+    /// The command of this run that a message speaks of.
+    fn command(&self, publish: &Publish) -> Option<CommandName> {
+        let id = self
+            .device()
+            .command
+            .as_ref()?
+            .id
+            .find(&publish.payload, |wanted| {
+                outgoing::find(&publish.properties, wanted)
+            })?;
+        let ours = CommandName::read(&id, &self.run_tag);
+        if ours.is_some() || !self.takes_given {
+            return ours;
+        }
+        let text = id_text(&id)?;
+        Some(self.seats.given().name(&text, self.clock.now()))
     }
+}
+
+/// Whether some commands to a group of hubs have ids that the target gives.
+fn takes_given(plan: &Plan, row: usize) -> bool {
+    let mut issuers = plan.issuers.iter().filter(|group| group.to == row);
+    issuers.any(|group| {
+        let command = plan.target.commands.get(group.command);
+        command.is_some_and(|command| command.id != IdOwner::Ours)
+    })
 }
 
 /// The certificates of the hubs of a group: read or issued on threads that may wait.

@@ -5,6 +5,7 @@
 use super::carrier::NotReady;
 use super::clients::{ClientError, client};
 use super::docks::Inboxes;
+use super::outgoing::Outgoing;
 use super::publish::Publisher;
 use super::schedule::{Arrivals, LaneSetup, Lanes};
 use super::seats::Seats;
@@ -17,9 +18,8 @@ use crate::net::clock::Clock;
 use crate::net::hosts::Hosts;
 use crate::net::http::Http;
 use crate::plan::Plan;
-use crate::plan::Template;
+use crate::plan::json_path::JsonPath;
 use crate::plan::target::{CommandSend, CommandSpec};
-use crate::plan::template::JsonTemplate;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,7 @@ pub struct IssuerFleet {
 /// How the issuers of a group hand over.
 #[derive(Clone)]
 enum Way {
-    Http(Http, Tokens),
+    Http(Http, Tokens, Arc<Seats>),
     Publish(Publisher, Routes),
 }
 
@@ -108,7 +108,7 @@ impl IssuerFleet {
                     let idle = issuers.max_in_flight as usize;
                     let (name, tls) = (format!("command `{}`", command.name), command.tls.as_ref());
                     let http = client(hosts, idle, issuers.timeout, tls, name)?;
-                    Way::Http(http, tokens.clone())
+                    Way::Http(http, tokens.clone(), Arc::clone(seats))
                 }
             };
             let worker = Worker {
@@ -154,7 +154,7 @@ impl IssuerFleet {
 }
 
 fn is_published(command: &CommandSpec) -> bool {
-    matches!(command.send, CommandSend::Publish { .. })
+    matches!(command.send, CommandSend::Publish(_))
 }
 
 /// A publisher for each device whose commands are published, all of them connected.
@@ -238,7 +238,7 @@ async fn hand_over(
         let answered = tokio::select! {
             biased;
             () = cut.cancelled() => return ticket.stop(worker, &mut actions),
-            answered = way.ask(ticket.agent(), timeout) => answered,
+            answered = way.ask(ticket.agent(), timeout, worker.clock) => answered,
         };
         then = ticket.answered(worker, &answered, &mut actions);
     }
@@ -246,20 +246,36 @@ async fn hand_over(
 }
 
 impl Way {
-    async fn ask(&self, issuer: &Issuer, timeout: Duration) -> Answered {
+    async fn ask(&self, issuer: &Issuer, timeout: Duration, clock: Clock) -> Answered {
         match (self, issuer.send()) {
-            (Way::Http(http, tokens), CommandSend::Http(request)) => {
+            (Way::Http(http, tokens, seats), CommandSend::Http(request)) => {
                 let stamp = tokens.stamp();
                 let mut value = |name: &str, out: &mut String| {
                     tokens.value(name, out) || issuer.value(name, out)
                 };
                 let answer = http.perform(request, &mut value, timeout).await;
                 tokens.answered(Some(request), stamp, &answer);
-                answer.into()
+                let is_accepted = answer
+                    .result
+                    .is_ok_and(|status| request.answer.is_ok(status));
+                match issuer.given_id().filter(|_| is_accepted) {
+                    Some(path) if !learn(issuer, path, &answer.body, seats, clock.now()) => {
+                        Answered::plain(ReplyResult::Failed(Outcome::Protocol))
+                    }
+                    _ => answer.into(),
+                }
             }
-            (Way::Publish(publisher, routes), CommandSend::Publish { topic, qos, json }) => {
-                let way = (publisher, routes.shard(issuer));
-                Answered::plain(publish(way, issuer, (topic, *qos, json), timeout).await)
+            (Way::Publish(publisher, routes), CommandSend::Publish(publishing)) => {
+                let message = Outgoing::of(publishing, &mut |name, out| issuer.value(name, out));
+                let Ok(message) = message else {
+                    return Answered::not_sent();
+                };
+                let sent = publisher.publish(routes.shard(issuer), message);
+                Answered::plain(match tokio::time::timeout(timeout, sent).await {
+                    Ok(Outcome::Ok) => ReplyResult::Accepted,
+                    Ok(outcome) => ReplyResult::Failed(outcome),
+                    Err(_) => ReplyResult::Failed(Outcome::TimedOut),
+                })
             }
             // The way was chosen by how the command is sent.
             _ => Answered::not_sent(),
@@ -267,26 +283,11 @@ impl Way {
     }
 }
 
-/// Publishes one attempt of a command; its time starts when it is handed to the connection.
-async fn publish(
-    (publisher, shard): (&Publisher, usize),
-    issuer: &Issuer,
-    (topic, qos, json): (&Template, u8, &JsonTemplate),
-    timeout: Duration,
-) -> ReplyResult {
-    let mut value = |name: &str, out: &mut String| issuer.value(name, out);
-    let mut address = String::new();
-    let (Ok(()), Ok(payload)) = (
-        topic.render_into(&mut address, &mut value),
-        json.render(&mut value),
-    ) else {
-        return ReplyResult::Failed(Outcome::NotSent);
-    };
-    let payload = payload.to_string().into_bytes();
-    let sent = publisher.publish(shard, address, qos, payload);
-    match tokio::time::timeout(timeout, sent).await {
-        Ok(Outcome::Ok) => ReplyResult::Accepted,
-        Ok(outcome) => ReplyResult::Failed(outcome),
-        Err(_) => ReplyResult::Failed(Outcome::TimedOut),
-    }
+/// Takes the id that the target has given to the command out of its answer; false if it is not there.
+fn learn(issuer: &Issuer, path: &JsonPath, body: &[u8], seats: &Seats, now: Offset) -> bool {
+    let document: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    let text = document.and_then(|document| path.text(&document));
+    let text = text.filter(|text| !text.is_empty());
+    text.inspect(|text| seats.given().give(text, issuer.command(), now))
+        .is_some()
 }

@@ -10,6 +10,7 @@ mod serving;
 use super::carrier::{NotReady, Who};
 use super::ghosts::Ghost;
 use super::mqtt::{Connection, Disconnect, End, Packet, Publish, kind};
+use super::outgoing::Outgoing;
 use super::seats::Seats;
 use super::shards::Shards;
 use crate::dice::Dice;
@@ -168,18 +169,13 @@ impl Publisher {
     /// Publishes on a shard, once. QoS 0 is `Ok` when it is handed to the socket, QoS 1 at its PUBACK;
     /// `Unreachable` while there is no connection, `Reset` if it ends before the PUBACK. The caller limits the time: dropping
     /// the future gives the attempt up.
-    pub async fn publish(&self, shard: usize, topic: String, qos: u8, payload: Vec<u8>) -> Outcome {
+    pub async fn publish(&self, shard: usize, message: Outgoing) -> Outcome {
         let Some(line) = self.lines.get(shard) else {
             return Outcome::NotSent;
         };
         let (answer, outcome) = oneshot::channel();
-        let publish = Publish {
-            // The connection's task gives it its own.
-            packet_id: (qos > 0).then_some(1),
-            topic,
-            payload: payload.into(),
-            ..Publish::default()
-        };
+        // The connection's task gives it its own packet id.
+        let publish = message.packet(|| 1);
         if line
             .requests
             .send(Request { publish, answer })

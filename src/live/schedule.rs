@@ -11,7 +11,7 @@ use crate::event::Offset;
 use crate::net::clock::Clock;
 use crate::retry::Budget;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -213,6 +213,7 @@ impl Lane {
             places,
             returned,
             resting: BinaryHeap::new(),
+            waiting: VecDeque::new(),
             called: false,
             actions: Vec::new(),
         };
@@ -234,6 +235,8 @@ struct Work<A> {
     places: Arc<Places<A>>,
     returned: flume::Receiver<Resting<A>>,
     resting: BinaryHeap<Reverse<Resting<A>>>,
+    /// Who has something left that must be asked, and no place to ask it in; the first come first.
+    waiting: VecDeque<Ticket<A>>,
     /// Whether those who rest have been called since the stop.
     called: bool,
     actions: Vec<Action>,
@@ -255,7 +258,7 @@ impl<A: Agent + Send + 'static> Work<A> {
                 () = cut.cancelled() => break,
                 changed = self.setup.orders.changed(), if !orders_end => orders_end = changed.is_err(),
                 returned = self.returned.recv_async() => self.rest(returned.ok(), &orders),
-                () = self.places.freed(), if orders.stop.is_some() => {}
+                () = self.places.freed(), if orders.stop.is_some() || !self.waiting.is_empty() => {}
                 () = tokio::time::sleep_until(wake_at), if wake.is_some() => {}
             }
         }
@@ -270,11 +273,18 @@ impl<A: Agent + Send + 'static> Work<A> {
         while let Some(Reverse(resting)) = self.resting.pop() {
             self.stop(resting.ticket);
         }
+        while let Some(mut ticket) = self.waiting.pop_front() {
+            // It never left, and that is told.
+            let worker = &self.setup.worker;
+            ticket.answered(worker, &Answered::not_sent(), &mut self.actions);
+            self.stop(ticket);
+        }
     }
 
     fn is_empty(&self) -> bool {
         // In this order: a ticket comes back before it leaves its place.
-        self.places.taken() == 0 && self.returned.is_empty() && self.resting.is_empty()
+        let nobody_rests = self.returned.is_empty() && self.resting.is_empty();
+        self.places.taken() == 0 && nobody_rests && self.waiting.is_empty()
     }
 
     /// Lets those rest who came back to wait. Once the load is over, who would wait for too long is called at once.
@@ -305,6 +315,12 @@ impl<A: Agent + Send + 'static> Work<A> {
     /// Sends everybody who is due on the way and answers when the next one will be.
     fn release(&mut self, orders: &Orders) -> Option<Offset> {
         self.take_returned(orders);
+        while self.has_room()
+            && let Some(mut ticket) = self.waiting.pop_front()
+        {
+            ticket.take_place();
+            (self.setup.dispatch)(ticket);
+        }
         let mut released = 0;
         loop {
             let now = self.setup.worker.clock.now();
@@ -362,7 +378,13 @@ impl<A: Agent + Send + 'static> Work<A> {
         let (worker, actions) = (&self.setup.worker, &mut self.actions);
         let mut then = ticket.begin(worker, actions);
         // No agent tries again at once what had no room to leave.
-        while let Then::Request(_) = then {
+        while let Then::Request(timeout) = then {
+            if ticket.agent().is_closing() {
+                // What must be asked however it ends waits for a place.
+                ticket.ask_later(timeout);
+                self.waiting.push_back(ticket);
+                return;
+            }
             then = ticket.answered(worker, &Answered::not_sent(), actions);
         }
         ticket.settle(then);

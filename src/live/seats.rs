@@ -1,5 +1,7 @@
-//! On which shard each hub stands now, for whoever has to know it at once: publishers and ghosts.
+//! On which shard each hub stands now, and the ids that commands have been given, for whoever has to know it at once: hubs, issuers and
+//! ghosts.
 
+use super::given::Given;
 use crate::event::{Event, Offset};
 use crate::plan::Plan;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +15,7 @@ const KNOWN: u64 = 1 << 62;
 #[derive(Debug)]
 pub struct Seats {
     groups: Vec<Box<[AtomicU64]>>,
+    given: Given,
 }
 
 /// Where a hub is, or was last.
@@ -32,7 +35,13 @@ impl Seats {
         let group = |count: u32| (0..count).map(|_| AtomicU64::new(0)).collect();
         Seats {
             groups: plan.hubs.iter().map(|hubs| group(hubs.count)).collect(),
+            given: Given::of(plan),
         }
+    }
+
+    /// Ids that the target has given to commands.
+    pub(super) fn given(&self) -> &Given {
+        &self.given
     }
 
     /// Takes what a hub tells of its session; other events are ignored.

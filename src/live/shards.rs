@@ -85,25 +85,19 @@ pub(super) struct Speaker<'a> {
     pub columns: Option<(&'a Rows, u64)>,
 }
 
-/// A text of the target file for one client; `<command>` is known where there is one.
-pub(super) fn render(template: &Template, speaker: Speaker<'_>, command: Option<&str>) -> String {
+/// A text of the target file for one client.
+pub(super) fn render(template: &Template, speaker: Speaker<'_>) -> String {
     let mut text = String::new();
     template
-        .render_into(&mut text, |name, out| value(name, speaker, command, out))
+        .render_into(&mut text, |name, out| value(name, speaker, out))
         .expect("names that nobody knows are refused when the target file is read");
     text
 }
 
 /// Appends what a placeholder stands for; false if nobody knows it.
-pub(super) fn value(
-    name: &str,
-    speaker: Speaker<'_>,
-    command: Option<&str>,
-    out: &mut String,
-) -> bool {
+pub(super) fn value(name: &str, speaker: Speaker<'_>, out: &mut String) -> bool {
     let text = match name {
         "serial" => Some(speaker.serial),
-        "command" if command.is_some() => command,
         _ => speaker
             .columns
             .and_then(|(rows, index)| rows.value(index, name)),

@@ -22,6 +22,8 @@ enum Wake {
     Timer(Timer),
     /// Its time is over; see [`Order::Leave`].
     Leave,
+    /// There is a place now for the request that it has decided on; its timeout.
+    Place(Duration),
 }
 
 /// What an agent wants after it has decided.
@@ -131,6 +133,7 @@ impl<A: Agent> Ticket<A> {
             Wake::Due(due) => Input::Due { due },
             Wake::Timer(timer) => Input::Timer(timer),
             Wake::Leave => Input::Told(Order::Leave),
+            Wake::Place(timeout) => return Then::Request(timeout),
         };
         self.decide(worker, input, actions)
     }
@@ -186,6 +189,11 @@ impl<A: Agent> Ticket<A> {
         };
         let why = answered.why.as_deref();
         self.decide_knowing(worker, Input::Reply(reply), why, actions)
+    }
+
+    /// The request that the agent has decided on is sent when there is a place for it.
+    pub fn ask_later(&mut self, timeout: Duration) {
+        self.wake = Wake::Place(timeout);
     }
 
     /// The agent's time is over: it is told to leave as soon as it gets to work.

@@ -1,25 +1,30 @@
 //! Tokens that requests carry: had before the load, renewed before they end or when the target refuses one.
 //!
-//! One task for each token is the only one that asks for it, so that a thousand refusals in one moment lead to one renewal. After a
+//! Of a token that everybody shares, one task is the only one that asks for it, so that a thousand refusals in one moment lead to one renewal. After a
 //! renewal that helped nobody the next one waits longer, up to [`LONGEST_WAIT`]. Values are in memory only: no event and no error holds
 //! one.
 
-use super::explain::tell;
+mod accounts;
+mod asking;
+
+use crate::agents::AccountRow;
 use crate::dice::Dice;
-use crate::event::{Event, Offset, OperationId, Outcome, Sink};
+use crate::event::{Offset, Sink};
 use crate::net::clock::Clock;
 use crate::net::hosts::Hosts;
 use crate::net::http::{Answer, Http, NoClient};
 use crate::plan::target::Request;
-use crate::plan::token::{Lasts, TokenSpec};
+use crate::plan::token::Per;
 use crate::plan::{OperationKind, Plan};
-use reqwest::header::CONTENT_TYPE;
-use serde_json::Value;
+use accounts::AccountTokens;
+use asking::{Asking, Current};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+/// Idle connections that are kept to where tokens come from.
+const IDLE: usize = 16;
 /// Of one request for a token.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Between a renewal and the next one that a refusal asks for, or that follows a failure; doubles each time.
@@ -50,6 +55,7 @@ pub enum TokenError {
 #[derive(Clone, Default)]
 pub struct Tokens {
     rows: Arc<[Arc<Token>]>,
+    accounts: Arc<[Arc<AccountTokens>]>,
     _renewing: Option<Arc<DropGuard>>,
 }
 
@@ -57,24 +63,18 @@ pub struct Tokens {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp(u64);
 
+/// What one request carries.
+pub(super) struct Held {
+    stamp: Stamp,
+    /// Row in the tokens for accounts, whose it is, and the token.
+    accounts: Vec<(usize, AccountRow, Current)>,
+}
+
 struct Token {
-    spec: TokenSpec,
-    operation: OperationId,
-    http: Http,
-    clock: Clock,
-    sink: Sink,
+    asking: Asking,
     current: RwLock<Current>,
     /// The target refused the current one.
     refused: Notify,
-}
-
-/// What requests carry now.
-#[derive(Default)]
-struct Current {
-    text: String,
-    /// Counts renewals.
-    number: u64,
-    until: Option<Offset>,
 }
 
 impl Tokens {
@@ -88,18 +88,26 @@ impl Tokens {
         clock: Clock,
         sink: &Sink,
     ) -> Result<Tokens, TokenError> {
-        let mut rows = Vec::new();
+        let (mut rows, mut accounts) = (Vec::new(), Vec::new());
         let cut = CancellationToken::new();
         for (token, spec) in plan.target.tokens.iter().enumerate() {
             let Some(operation) = plan.operation(OperationKind::Token { token }) else {
                 continue;
             };
-            let token = Token {
+            let asking = Asking {
                 spec: spec.clone(),
                 operation,
-                http: Http::new(Arc::clone(hosts), 1, TIMEOUT)?,
+                http: Http::new(Arc::clone(hosts), IDLE, TIMEOUT)?,
                 clock,
                 sink: Arc::clone(sink),
+            };
+            if let Per::Account(set) = spec.per {
+                let identities = plan.target.identities.get(set);
+                accounts.push(Arc::new(AccountTokens::new(asking, set, identities)));
+                continue;
+            }
+            let token = Token {
+                asking,
                 current: RwLock::default(),
                 refused: Notify::new(),
             };
@@ -114,15 +122,61 @@ impl Tokens {
         }
         Ok(Tokens {
             rows: rows.into(),
+            accounts: accounts.into(),
             _renewing: Some(Arc::new(cut.drop_guard())),
         })
     }
 
+    /// Has what a request of this account carries, or waits until somebody else has had it. `None`: it can't be had now.
+    pub(super) async fn hold(
+        &self,
+        account: Option<AccountRow>,
+        request: Option<&Request>,
+    ) -> Option<Held> {
+        let mut held = Held {
+            stamp: self.stamp(),
+            accounts: Vec::new(),
+        };
+        let (Some(account), Some(request)) = (account, request) else {
+            return Some(held);
+        };
+        for (row, tokens) in self.accounts.iter().enumerate() {
+            if tokens.set() == account.set && tokens.spec().is_in(request) {
+                held.accounts
+                    .push((row, account, tokens.have(account.row).await?));
+            }
+        }
+        Some(held)
+    }
+
+    /// Appends the token that `token.NAME` stands for in a request with what is held; false if there is none of that name.
+    pub(super) fn held_value(&self, held: &Held, name: &str, out: &mut String) -> bool {
+        let own = name.strip_prefix("token.").and_then(|name| {
+            let mut own = held.accounts.iter();
+            own.find(|(row, ..)| self.accounts[*row].spec().name == name)
+        });
+        own.inspect(|(_, _, current)| out.push_str(&current.text))
+            .is_some()
+            || self.value(name, out)
+    }
+
+    /// Renews what a request carried that was answered with 401, unless that has happened since it was made.
+    pub(super) fn answered_with(&self, held: &Held, request: Option<&Request>, answer: &Answer) {
+        self.answered(request, held.stamp, answer);
+        if answer.result == Ok(401) {
+            for (row, account, current) in &held.accounts {
+                self.accounts[*row].refused(account.row, current.number);
+            }
+        }
+    }
+
     /// Appends the token that `token.NAME` stands for; false if there is none of that name.
     pub(super) fn value(&self, name: &str, out: &mut String) -> bool {
-        let token = name
-            .strip_prefix("token.")
-            .and_then(|name| self.rows.iter().find(|token| token.spec.name == name));
+        let token = name.strip_prefix("token.").and_then(|name| {
+            self.rows
+                .iter()
+                .find(|token| token.asking.spec.name == name)
+        });
         token
             .inspect(|token| out.push_str(&token.read().text))
             .is_some()
@@ -139,7 +193,11 @@ impl Tokens {
             return;
         }
         let Some(request) = request else { return };
-        for token in self.rows.iter().filter(|token| token.spec.is_in(request)) {
+        for token in self
+            .rows
+            .iter()
+            .filter(|token| token.asking.spec.is_in(request))
+        {
             token.refused.notify_one();
         }
     }
@@ -156,12 +214,16 @@ impl Token {
         loop {
             let until = self.read().until;
             let due = until.map(|until| {
-                let due = Offset(until.0.saturating_sub(microseconds(self.spec.renew_before)));
-                due.max(self.clock.now().after(SHORTEST_LIFE))
+                let due = Offset(
+                    until
+                        .0
+                        .saturating_sub(microseconds(self.asking.spec.renew_before)),
+                );
+                due.max(self.asking.clock.now().after(SHORTEST_LIFE))
             });
             let sleep = async {
                 match due {
-                    Some(due) => tokio::time::sleep_until(self.clock.instant(due)).await,
+                    Some(due) => tokio::time::sleep_until(self.asking.clock.instant(due)).await,
                     None => std::future::pending().await,
                 }
             };
@@ -170,7 +232,7 @@ impl Token {
                 () = sleep => false,
                 () = self.refused.notified() => true,
             };
-            let began = self.clock.now();
+            let began = self.asking.clock.now();
             let due = due.filter(|_| !was_refused).unwrap_or(began);
             let renewed = self.ask(due).await.is_ok();
             if renewed {
@@ -202,120 +264,22 @@ impl Token {
 
     /// Asks for the token once and keeps it; what went wrong in a few words.
     async fn ask(&self, due: Offset) -> Result<(), String> {
-        let (operation, started) = (self.operation, self.clock.now());
-        (self.sink)(Event::Started {
-            operation,
-            due,
-            at: started,
-        });
-        (self.sink)(Event::Attempted {
-            operation,
-            at: started,
-        });
-        let answer = self.send().await;
-        let at = self.clock.now();
-        let had = self.take(&answer, at);
-        let outcome = match &had {
-            Ok(()) => Outcome::Ok,
-            Err((outcome, _)) => *outcome,
-        };
-        let answered = Event::Answered {
-            operation,
-            sent: started,
-            at,
-            outcome,
-        };
-        tell(&self.sink, answered, answer.why.as_deref());
-        (self.sink)(Event::Finished {
-            operation,
-            due,
-            started,
-            at,
-            outcome,
-            attempts: 1,
-        });
-        had.map_err(|(_, what)| what)
-    }
-
-    async fn send(&self) -> Answer {
-        let nothing = &mut |_: &str, _: &mut String| false;
-        if self.spec.form.is_empty() {
-            return self
-                .http
-                .perform(&self.spec.request, nothing, TIMEOUT)
-                .await;
-        }
-        let Ok(builder) = self.http.prepare(&self.spec.request, nothing, TIMEOUT) else {
-            return Answer::failed(Outcome::NotSent);
-        };
-        let Some(body) = self.form() else {
-            return Answer::failed(Outcome::NotSent);
-        };
-        let builder = builder
-            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-            .body(body);
-        self.http.receive(builder.send().await).await
-    }
-
-    /// The form as it is sent; `None` if a name in it is unknown.
-    fn form(&self) -> Option<String> {
-        let mut body = url::form_urlencoded::Serializer::new(String::new());
-        for (name, value) in &self.spec.form {
-            let mut text = String::new();
-            value.render_into(&mut text, |_, _| false).ok()?;
-            body.append_pair(name, &text);
-        }
-        Some(body.finish())
-    }
-
-    fn take(&self, answer: &Answer, now: Offset) -> Result<(), (Outcome, String)> {
-        let status = answer
-            .result
-            .map_err(|outcome| (outcome, answer.in_words(outcome)))?;
-        let document = serde_json::from_slice::<Value>(&answer.body).ok();
-        if !self.spec.request.answer.is_ok(status) {
-            let code = document.as_ref().and_then(error_code);
-            let code = code.map_or_else(String::new, |code| format!(" ({code})"));
-            return Err((Outcome::Refused(status), format!("answered {status}{code}")));
-        }
-        let broken = |what: &str| (Outcome::Protocol, format!("answered {status} {what}"));
-        let document = document.ok_or_else(|| broken("without JSON"))?;
-        let text = self.spec.keep.text(&document);
-        let text =
-            text.filter(|text| !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic()));
-        let text = text.ok_or_else(|| broken(&format!("without a token at {}", self.spec.keep)))?;
-        let lasts = match &self.spec.lasts {
-            Lasts::Fixed(lasts) => Some(*lasts),
-            Lasts::Stated(path) => path.text(&document).and_then(|seconds| {
-                let seconds = seconds.parse::<f64>().ok()?;
-                Duration::try_from_secs_f64(seconds).ok()
-            }),
-        };
+        let had = self.asking.ask(due, &mut |_, _| false).await?;
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        *current = Current {
-            text,
-            number: current.number + 1,
-            until: lasts.map(|lasts| now.after(lasts)),
-        };
+        let number = current.number + 1;
+        *current = Current { number, ..had };
         Ok(())
     }
 
     fn not_had(&self, what: String) -> TokenError {
-        let address = self.spec.request.url.to_string();
+        let address = self.asking.spec.request.url.to_string();
         let end = address.find(['?', '#']).unwrap_or(address.len());
         TokenError::NotHad {
-            name: self.spec.name.clone(),
+            name: self.asking.spec.name.clone(),
             address: address[..end].to_owned(),
             what,
         }
     }
-}
-
-/// The code by which OAuth 2 says what is wrong (RFC 6749 §5.2), if it looks like one.
-fn error_code(document: &Value) -> Option<&str> {
-    let code = document.get("error")?.as_str()?;
-    let is_code = code.len() <= 40 && code.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-    is_code.then_some(code)
 }
 
 fn microseconds(time: Duration) -> u64 {

@@ -317,11 +317,14 @@ impl Stand {
         };
         // Goose sends by the user's client, whatever the request was made with.
         user.client = http.client().clone();
-        let stamp = self.tokens.stamp();
         let asked = rider.request();
+        let holding = self.tokens.hold(rider.account(), asked);
+        let Ok(Some(held)) = tokio::time::timeout(timeout, holding).await else {
+            return Answer::failed(Outcome::NotSent);
+        };
         let prepared = asked.and_then(|request| {
             let mut value = |name: &str, out: &mut String| {
-                self.tokens.value(name, out) || rider.value(name, out)
+                self.tokens.held_value(&held, name, out) || rider.value(name, out)
             };
             let builder = http.prepare(request, &mut value, timeout).ok()?;
             Some(Sending::new(builder, request.method, timeout))
@@ -340,7 +343,7 @@ impl Stand {
                 Err(_) => break,
             };
             if let Some(answer) = http.received(sent, &sending).await {
-                self.tokens.answered(asked, stamp, &answer);
+                self.tokens.answered_with(&held, asked, &answer);
                 return answer;
             }
         }

@@ -77,7 +77,7 @@ fn clients(plan: &Plan, group: usize) -> HashMap<String, u32> {
                 serial: &serial,
                 columns: hubs.identity.as_ref().map(|rows| (rows, index)),
             };
-            (render(template, speaker, None), hub)
+            (render(template, speaker), hub)
         })
         .collect()
 }

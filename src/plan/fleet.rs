@@ -106,4 +106,6 @@ pub struct IssuerGroup {
     pub timeout: Duration,
     pub retry: Retry,
     pub max_in_flight: u32,
+    /// Whether every attempt of a command carries the same id.
+    pub idempotency: bool,
 }

@@ -108,6 +108,16 @@ impl Journey {
         )
     }
 
+    /// How many of them a rider sends who gets through, each once.
+    #[must_use]
+    pub fn requests_when_well(&self) -> usize {
+        let spared = self
+            .always
+            .iter()
+            .filter(|closing| closing.unless.is_some());
+        self.requests().count() - spared.count()
+    }
+
     /// The same for changing them.
     pub fn requests_mut(&mut self) -> impl Iterator<Item = &mut Request> {
         let steps = self

@@ -7,6 +7,7 @@
 mod address;
 pub mod boundary;
 mod budgets;
+pub mod command;
 pub mod component;
 pub mod dock;
 mod environment;
@@ -25,6 +26,7 @@ pub mod moment;
 pub mod operation;
 mod outcome;
 pub mod outlook;
+pub mod payload;
 pub mod places;
 pub mod probe;
 pub mod quantity;

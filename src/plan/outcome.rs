@@ -24,7 +24,7 @@ impl super::Plan {
                 let issuer = self.issuers.get(issuers);
                 let command = issuer.and_then(|issuer| self.target.commands.get(issuer.command));
                 command
-                    .filter(|command| matches!(command.send, CommandSend::Publish { .. }))
+                    .filter(|command| matches!(command.send, CommandSend::Publish(_)))
                     .and_then(|command| self.target.devices.get(command.to))
             }
             _ => None,

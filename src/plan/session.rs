@@ -1,5 +1,6 @@
 //! What a device asks of its MQTT session: what the broker keeps, how much it may send, what it says when the device is gone.
 
+use super::payload::Payload;
 use super::quantity::{count, duration};
 use super::template::{JsonTemplate, Template};
 use std::time::Duration;
@@ -51,16 +52,9 @@ pub struct Will {
     /// 0 or 1.
     pub qos: u8,
     pub retain: bool,
-    pub body: WillBody,
+    pub body: Payload,
     /// MQTT 5: how long the broker waits with it, in whole seconds.
     pub delay: Duration,
-}
-
-/// The payload of a will.
-#[derive(Debug, Clone, PartialEq)]
-pub enum WillBody {
-    Json(JsonTemplate),
-    Text(Template),
 }
 
 /// MQTT 5 enhanced authentication: what a hub says in CONNECT, and again when it re-authenticates.
@@ -125,15 +119,11 @@ impl Will {
 
     pub(super) fn each_template(&mut self, each: &mut dyn FnMut(&mut Template)) {
         each(&mut self.topic);
-        if let WillBody::Text(text) = &mut self.body {
-            each(text);
-        }
+        self.body.each_template(each);
     }
 
     pub(super) fn each_json(&mut self, each: &mut dyn FnMut(&mut JsonTemplate)) {
-        if let WillBody::Json(json) = &mut self.body {
-            each(json);
-        }
+        self.body.each_json(each);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The system under test, as its target file describes it.
 
+pub use super::command::{CommandSend, CommandSpec, IdOwner, IdPlace, Publishing};
 use super::component::{Component, Kubernetes};
 use super::dock::DockDevice;
 pub use super::environment::Environment;
@@ -95,7 +96,8 @@ pub struct Device {
     pub authentication: Option<Authentication>,
     pub telemetry: Option<Topic>,
     pub command: Option<CommandTopic>,
-    pub answer: Option<AnswerTopic>,
+    /// What a hub publishes after it has acted on a command.
+    pub answer: Option<Publishing>,
     /// Connects a second that the target takes of these, a fact about it.
     pub throttle: Option<f64>,
     /// A subscriber of our own on every shard sees every command that arrives there, to find those whose hub is elsewhere.
@@ -144,37 +146,7 @@ pub struct Topic {
 pub struct CommandTopic {
     pub topic: Template,
     pub qos: u8,
-    pub id: JsonPath,
-}
-
-/// What a hub publishes after it has acted on a command.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AnswerTopic {
-    pub topic: Template,
-    pub qos: u8,
-    pub json: JsonTemplate,
-}
-
-/// How a command is handed to the target.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CommandSpec {
-    pub name: String,
-    /// Row in `Target::devices`.
-    pub to: usize,
-    pub send: CommandSend,
-    /// How its request speaks TLS, if not like all others.
-    pub tls: Option<HttpTls>,
-}
-
-/// By HTTP, or by publishing to a broker of the device.
-#[derive(Debug, Clone, PartialEq)]
-pub enum CommandSend {
-    Http(Request),
-    Publish {
-        topic: Template,
-        qos: u8,
-        json: JsonTemplate,
-    },
+    pub id: IdPlace,
 }
 
 /// One HTTP request and how its answer is read.
@@ -260,7 +232,7 @@ impl Device {
             .for_each(|topic| each(&mut topic.topic));
         self.answer
             .iter_mut()
-            .for_each(|topic| each(&mut topic.topic));
+            .for_each(|answer| answer.each_template(each));
     }
 }
 
@@ -291,7 +263,7 @@ impl Target {
         for command in &mut self.commands {
             match &mut command.send {
                 CommandSend::Http(request) => request.each_template(each),
-                CommandSend::Publish { topic, .. } => each(topic),
+                CommandSend::Publish(publishing) => publishing.each_template(each),
             }
         }
         for request in self.journeys.iter_mut().flat_map(Journey::requests_mut) {
@@ -323,7 +295,7 @@ impl Target {
             device
                 .answer
                 .iter_mut()
-                .for_each(|answer| each(&mut answer.json));
+                .for_each(|answer| answer.each_json(each));
             if let Some(sessions) = &mut device.live_sessions {
                 sessions.request.json.iter_mut().for_each(&mut *each);
             }
@@ -335,7 +307,7 @@ impl Target {
         for command in &mut self.commands {
             match &mut command.send {
                 CommandSend::Http(request) => request.json.iter_mut().for_each(&mut *each),
-                CommandSend::Publish { json, .. } => each(json),
+                CommandSend::Publish(publishing) => publishing.each_json(each),
             }
         }
         for request in self.journeys.iter_mut().flat_map(Journey::requests_mut) {

@@ -7,13 +7,20 @@ use std::fmt;
 /// A text in which `<name>` is replaced when it is used.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Template {
-    parts: Vec<Part>,
+    parts: Vec<Owned>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum Owned {
     Text(String),
     Name(String),
+}
+
+/// A part of a template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part<'a> {
+    Text(&'a str),
+    Name(&'a str),
 }
 
 /// A template that can't be read.
@@ -56,14 +63,14 @@ impl Template {
                 });
             };
             if !plain.is_empty() {
-                parts.push(Part::Text(std::mem::take(&mut plain)));
+                parts.push(Owned::Text(std::mem::take(&mut plain)));
             }
-            parts.push(Part::Name(after[..close].trim().to_owned()));
+            parts.push(Owned::Name(after[..close].trim().to_owned()));
             rest = &after[close + 1..];
         }
         plain.push_str(rest);
         if !plain.is_empty() {
-            parts.push(Part::Text(plain));
+            parts.push(Owned::Text(plain));
         }
         Ok(Template { parts })
     }
@@ -72,15 +79,31 @@ impl Template {
     #[must_use]
     pub fn literal(text: &str) -> Template {
         Template {
-            parts: vec![Part::Text(text.to_owned())],
+            parts: vec![Owned::Text(text.to_owned())],
         }
+    }
+
+    /// The placeholder `<name>` alone.
+    #[must_use]
+    pub fn placeholder(name: &str) -> Template {
+        Template {
+            parts: vec![Owned::Name(name.to_owned())],
+        }
+    }
+
+    /// Its parts, in order.
+    pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        self.parts.iter().map(|part| match part {
+            Owned::Text(text) => Part::Text(text),
+            Owned::Name(name) => Part::Name(name),
+        })
     }
 
     /// The names that it needs, in order, repeated where they repeat.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Name(name) => Some(name.as_str()),
-            Part::Text(_) => None,
+            Owned::Name(name) => Some(name.as_str()),
+            Owned::Text(_) => None,
         })
     }
 
@@ -95,8 +118,8 @@ impl Template {
     ) -> Result<(), UnknownName> {
         for part in &self.parts {
             match part {
-                Part::Text(text) => out.push_str(text),
-                Part::Name(name) => {
+                Owned::Text(text) => out.push_str(text),
+                Owned::Name(name) => {
                     if !value(name, out) {
                         return Err(UnknownName(name.clone()));
                     }
@@ -109,11 +132,11 @@ impl Template {
     /// The template with the names that `value` knows made part of the text; the others stay placeholders.
     #[must_use]
     pub fn resolve(&self, value: &dyn Fn(&str) -> Option<String>) -> Template {
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<Owned> = Vec::new();
         for part in &self.parts {
             let text = match part {
-                Part::Text(text) => text.clone(),
-                Part::Name(name) => match value(name) {
+                Owned::Text(text) => text.clone(),
+                Owned::Name(name) => match value(name) {
                     Some(text) => text,
                     None => {
                         parts.push(part.clone());
@@ -122,8 +145,8 @@ impl Template {
                 },
             };
             match parts.last_mut() {
-                Some(Part::Text(before)) => before.push_str(&text),
-                _ => parts.push(Part::Text(text)),
+                Some(Owned::Text(before)) => before.push_str(&text),
+                _ => parts.push(Owned::Text(text)),
             }
         }
         Template { parts }
@@ -135,8 +158,8 @@ impl fmt::Display for Template {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for part in &self.parts {
             match part {
-                Part::Text(text) => formatter.write_str(&text.replace('<', "<<"))?,
-                Part::Name(name) => write!(formatter, "<{name}>")?,
+                Owned::Text(text) => formatter.write_str(&text.replace('<', "<<"))?,
+                Owned::Name(name) => write!(formatter, "<{name}>")?,
             }
         }
         Ok(())

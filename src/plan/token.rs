@@ -6,7 +6,7 @@ use super::target::{CommandSend, Request};
 use super::template::{JsonTemplate, Template};
 use std::time::Duration;
 
-/// One entry of the target's `tokens`, the same for everybody in the run.
+/// One entry of the target's `tokens`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TokenSpec {
     pub name: String,
@@ -19,6 +19,17 @@ pub struct TokenSpec {
     pub lasts: Lasts,
     /// How long before its end it is renewed.
     pub renew_before: Duration,
+    pub per: Per,
+}
+
+/// Who shares a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Per {
+    /// Everybody in the run.
+    #[default]
+    Run,
+    /// The riders of one account; the row in `Target::identities` of the accounts.
+    Account(usize),
 }
 
 /// How long a token lasts.
@@ -58,7 +69,7 @@ impl Target {
             let commands = commands.iter().filter_map(|row| self.commands.get(*row));
             let mut commands = commands.filter_map(|command| match &command.send {
                 CommandSend::Http(request) => Some(request),
-                CommandSend::Publish { .. } => None,
+                CommandSend::Publish(_) => None,
             });
             requests.any(|(_, request)| token.is_in(request))
                 || commands.any(|request| token.is_in(request))

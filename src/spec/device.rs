@@ -1,20 +1,23 @@
 //! Devices of a target file: where a kind of hub connects and what it says.
 
 use super::address;
+use super::command::IDS;
 use super::fields::Fields;
 use super::find;
 use super::identities;
+use super::message;
 use super::reader::At;
 use super::session;
 use super::target::Names;
 use super::tls;
 use super::witness;
 use super::words::Placeholders;
+use crate::plan::command::Publishing;
 use crate::plan::identity::IdentitySet;
 use crate::plan::json_path::JsonPath;
 use crate::plan::session::MqttVersion;
-use crate::plan::target::{AnswerTopic, CommandTopic, Device, Find, Topic};
-use crate::plan::template::{JsonTemplate, Template};
+use crate::plan::target::{CommandTopic, Device, Find, Topic};
+use crate::plan::template::Template;
 
 pub(super) const QOS: u32 = 1;
 
@@ -49,8 +52,8 @@ pub(super) fn device(
         .and_then(|at| topic(&at, names, &who));
     let command = fields
         .get("command")
-        .and_then(|at| command_topic(&at, names, &who));
-    let answer = answer(&mut fields, names, &who);
+        .and_then(|at| command_topic(&at, names, &who, version));
+    let answer = answer(&mut fields, names, &who, version);
     let ghost = witness::ghost(&mut fields, shards.len());
     let live_sessions = fields
         .get("live_sessions")
@@ -60,7 +63,7 @@ pub(super) fn device(
         .get("tls")
         .and_then(|at| tls::tls(&at, names, &who))
         .unwrap_or_default();
-    fields.finish(&["protobuf"]);
+    fields.finish(&[]);
     let mut device = Device {
         name: name.to_owned(),
         throttle,
@@ -98,10 +101,15 @@ fn client_id(fields: &mut Fields<'_>, known: &Placeholders<'_>) -> Template {
     text.unwrap_or_else(serial_template)
 }
 
-fn answer(fields: &mut Fields<'_>, names: &Names, who: &[&str]) -> Option<AnswerTopic> {
+fn answer(
+    fields: &mut Fields<'_>,
+    names: &Names,
+    who: &[&str],
+    version: MqttVersion,
+) -> Option<Publishing> {
     let answer = fields
         .get("answer")
-        .and_then(|at| answer_topic(&at, names, who));
+        .and_then(|at| answer_topic(&at, names, who, version));
     if answer.is_some() && !fields.has("command") {
         fields.at().find(&["answer"]).wrong_key(
             "an answer without a command",
@@ -200,7 +208,12 @@ fn topic(at: &At<'_>, names: &Names, who: &[&str]) -> Option<Topic> {
     Some(Topic { topic: topic?, qos })
 }
 
-fn command_topic(at: &At<'_>, names: &Names, who: &[&str]) -> Option<CommandTopic> {
+fn command_topic(
+    at: &At<'_>,
+    names: &Names,
+    who: &[&str],
+    version: MqttVersion,
+) -> Option<CommandTopic> {
     let mut fields = at.fields()?;
     let topic = fields.need("topic").and_then(|at| {
         let topic = topic_text(&at, names, who)?;
@@ -208,20 +221,15 @@ fn command_topic(at: &At<'_>, names: &Names, who: &[&str]) -> Option<CommandTopi
         Some(topic)
     });
     let qos = qos(&mut fields);
-    let id = fields.need("id").and_then(|at| command_id(&at));
+    let id = fields
+        .need("id")
+        .and_then(|at| message::id_place(&at, version));
     fields.finish(&[]);
     Some(CommandTopic {
         topic: topic?,
         qos,
         id: id?,
     })
-}
-
-fn command_id(at: &At<'_>) -> Option<JsonPath> {
-    let mut fields = at.fields()?;
-    let path = fields.one_of(&["json"]).and_then(|(_, at)| json_path(&at));
-    fields.finish(&["protobuf", "property", "bytes"]);
-    path
 }
 
 /// `$.a.b[0]`
@@ -239,20 +247,16 @@ pub(super) fn json_path(at: &At<'_>) -> Option<JsonPath> {
     }
 }
 
-fn answer_topic(at: &At<'_>, names: &Names, who: &[&str]) -> Option<AnswerTopic> {
-    let known = [who, &["command"]].concat();
+fn answer_topic(
+    at: &At<'_>,
+    names: &Names,
+    who: &[&str],
+    version: MqttVersion,
+) -> Option<Publishing> {
+    let known = [who, &IDS].concat();
     let mut fields = at.fields()?;
-    let topic = fields
-        .need("topic")
-        .and_then(|at| topic_text(&at, names, &known));
-    let qos = qos(&mut fields);
-    let json: Option<JsonTemplate> = fields
-        .need("json")
-        .and_then(|at| at.json(&names.placeholders(&known)));
+    let topic = fields.need("topic");
+    let answer = message::publishing(&mut fields, topic, names, &known, Some(version));
     fields.finish(&[]);
-    Some(AnswerTopic {
-        topic: topic?,
-        qos,
-        json: json?,
-    })
+    answer
 }

@@ -262,10 +262,7 @@ pub(super) fn riders(name: &str, at: &At<'_>, around: &Around<'_>) -> Option<Rid
         }
         (None, None) => None,
     });
-    let idempotency = fields
-        .get("idempotency")
-        .and_then(|at| at.word(&[("on", true), ("off", false)]))
-        .unwrap_or(true);
+    let idempotency = idempotency(&mut fields);
     fields.finish(&[]);
     let give_up = journey
         .and_then(|row| around.journey(row))
@@ -282,6 +279,13 @@ pub(super) fn riders(name: &str, at: &At<'_>, around: &Around<'_>) -> Option<Rid
         places: places.unwrap_or_default(),
         idempotency,
     })
+}
+
+/// Whether what is tried again is known by the target as the same.
+fn idempotency(fields: &mut Fields<'_>) -> bool {
+    let given = fields.get("idempotency");
+    let given = given.and_then(|at| at.word(&[("on", true), ("off", false)]));
+    given.unwrap_or(true)
 }
 
 /// One entry of `issuers:`.
@@ -319,6 +323,7 @@ pub(super) fn issuers(
             "a command past its time to live can't be in time",
         );
     }
+    let idempotency = idempotency(&mut fields);
     fields.finish(&[]);
     let max_in_flight = calls.max_in_flight(None);
     Some(IssuerGroup {
@@ -331,6 +336,7 @@ pub(super) fn issuers(
         timeout: calls.timeout,
         retry: calls.retry,
         max_in_flight,
+        idempotency,
     })
 }
 

@@ -3,7 +3,7 @@
 use super::log::Place;
 use super::reader::At;
 use super::target::{Names, beside};
-use super::words;
+use super::words::{self, Placeholders};
 use crate::plan::identity::{IdentitySet, IdentitySource, IdentityTable, Issue, Rows};
 use crate::plan::target::{CommandSend, Target};
 use crate::plan::{HubGroup, IssuerGroup, RiderGroup, Template};
@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// A table of a million devices is smaller.
 const LARGEST_BYTES: u64 = 256 * 1024 * 1024;
+/// Of a table that is made here.
+const MOST_ROWS: u32 = 1_000_000;
 /// Columns that hold paths, relative to the table.
 const PATHS: [&str; 4] = ["cert", "key", "next_cert", "next_key"];
 /// Certificates are valid for so long unless the file says otherwise.
@@ -22,8 +24,12 @@ const VALID: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 pub(super) fn set(name: &str, at: &At<'_>, names: &Names) -> Option<IdentitySet> {
     let mut fields = at.fields()?;
     let source = fields
-        .one_of(&["csv", "issue"])
+        .one_of(&["csv", "issue", "numbered"])
         .and_then(|(kind, at)| match kind {
+            "numbered" => {
+                let table = numbered(&at)?;
+                Some(IdentitySource::Csv(Arc::new(table)))
+            }
             "csv" => {
                 let table = table(&at, &at.beside(at.text()?))?;
                 Some(IdentitySource::Csv(Arc::new(table)))
@@ -49,6 +55,40 @@ pub(super) fn unread(name: &str) -> IdentitySet {
         name: name.to_owned(),
         source: IdentitySource::Csv(Arc::new(table)),
     }
+}
+
+/// `{ count: 1_000, columns: { email: rider-<n>@example.com, password: pass-<n> } }`
+fn numbered(at: &At<'_>) -> Option<IdentityTable> {
+    let mut fields = at.fields()?;
+    let count = fields
+        .need("count")
+        .and_then(|at| at.count32(1..=MOST_ROWS));
+    let columns = fields.need("columns").and_then(|at| at.named());
+    fields.finish(&[]);
+    let known = Placeholders {
+        agent: vec!["n".to_owned()],
+        ..Placeholders::default()
+    };
+    let patterns: Vec<(String, Template)> = columns?
+        .iter()
+        .filter_map(|(name, at)| {
+            check_column(name, &|message, help| at.wrong_key(message, help));
+            Some(((*name).to_owned(), at.template(&known)?))
+        })
+        .collect();
+    let row = |number: u32| {
+        let value = |(_, pattern): &(String, Template)| {
+            pattern.resolve(&|_| Some(number.to_string())).to_string()
+        };
+        patterns.iter().map(value).collect()
+    };
+    let rows: Vec<Box<[String]>> = (1..=count?).map(row).collect();
+    Some(IdentityTable {
+        file: at.file(),
+        columns: patterns.iter().map(|(name, _)| name.clone()).collect(),
+        lines: vec![at.place().line as u32; rows.len()],
+        rows,
+    })
 }
 
 fn issue(at: &At<'_>, names: &Names) -> Option<Issue> {
@@ -234,19 +274,7 @@ fn header(
     }
     let mut columns: Vec<String> = Vec::new();
     for column in &header {
-        let starts = column.starts_with(|c: char| c.is_ascii_alphabetic());
-        let within = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        if !starts || !column.chars().all(within) {
-            wrong(
-                1,
-                format!("`{column}` is no name of a column"),
-                "use letters, digits, `-` and `_`, a letter first",
-            );
-        }
-        if ["command", "rider", "intent"].contains(&column) {
-            let message = format!("`<{column}>` has a meaning of its own");
-            wrong(1, message, "give the column another name");
-        }
+        check_column(column, &|message, help| wrong(1, message, help));
         if columns.iter().any(|known| known == column) {
             wrong(
                 1,
@@ -257,6 +285,21 @@ fn header(
         columns.push(column.to_owned());
     }
     Some(columns)
+}
+
+fn check_column(column: &str, wrong: &dyn Fn(String, &'static str)) {
+    let starts = column.starts_with(|c: char| c.is_ascii_alphabetic());
+    let within = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !starts || !column.chars().all(within) {
+        wrong(
+            format!("`{column}` is no name of a column"),
+            "use letters, digits, `-` and `_`, a letter first",
+        );
+    }
+    if ["command", "rider", "intent"].contains(&column) {
+        let message = format!("`<{column}>` has a meaning of its own");
+        wrong(message, "give the column another name");
+    }
 }
 
 /// A value of a table; paths are relative to it.
@@ -366,7 +409,7 @@ fn publishes(issuers: &[IssuerGroup], target: &Target, device: usize) -> bool {
     issuers.iter().any(|group| {
         let command = target.commands.get(group.command);
         command.is_some_and(|command| {
-            command.to == device && matches!(command.send, CommandSend::Publish { .. })
+            command.to == device && matches!(command.send, CommandSend::Publish(_))
         })
     })
 }

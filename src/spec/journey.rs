@@ -1,15 +1,13 @@
 //! What is asked over HTTP: commands, the requests of journeys, operations.
 
 use super::address;
-use super::device::{json_path, qos, topic_text};
+use super::device::json_path;
 use super::fields::Fields;
 use super::reader::At;
 use super::target::Names;
-use super::tls;
 use super::words::{self, Placeholders};
-use crate::plan::target::{Answer, CommandSend, CommandSpec, Method, Request};
-use crate::plan::template::{JsonTemplate, Template};
-use crate::plan::tls::is_secured;
+use crate::plan::target::{Answer, Method, Request};
+use crate::plan::template::Template;
 use std::collections::BTreeMap;
 
 const METHODS: [(&str, Method); 5] = [
@@ -19,8 +17,6 @@ const METHODS: [(&str, Method); 5] = [
     ("patch", Method::Patch),
     ("delete", Method::Delete),
 ];
-/// Keys of a request that a later version will know.
-const LATER: [&str; 4] = ["every", "until", "give_up", "is"];
 
 /// Where a request stands.
 pub(super) struct RequestContext<'a> {
@@ -37,77 +33,6 @@ pub(super) enum Use {
     Closing,
     Command,
     Operation,
-}
-
-/// One entry of `commands:`.
-pub(super) fn command(
-    name: &str,
-    at: &At<'_>,
-    context: &RequestContext<'_>,
-) -> Option<CommandSpec> {
-    let names = context.names;
-    let mut fields = at.fields()?;
-    let to = fields
-        .need("to")
-        .and_then(|at| row_of(&at, &names.devices, "device", "devices"));
-    let columns = to.and_then(|row| names.device_columns.get(row));
-    let columns = columns.into_iter().flatten().map(String::as_str);
-    let mut who: Vec<&str> = columns.filter(|column| *column != "serial").collect();
-    who.extend(["serial", "command"]);
-    let known = names.carried(&who);
-    let tls = fields.get("tls");
-    let own = tls.as_ref().and_then(|at| tls::of_requests(at, names, &[]));
-    let send = match fields.get("publish") {
-        Some(topic) => publish(&mut fields, &topic, names, &who)
-            .map(|(topic, qos, json)| CommandSend::Publish { topic, qos, json }),
-        None => request(&mut fields, context, &known, Use::Command).map(CommandSend::Http),
-    };
-    if send.as_ref().is_some_and(|send| !carries_id(send)) {
-        at.wrong_key(
-            "the command's id is nowhere in it, so no hub could say which command it got",
-            "add `id: <command>` to its `json:`",
-        );
-    }
-    let is_secured = |send: &CommandSend| match send {
-        CommandSend::Http(request) => is_secured(&request.url.to_string()),
-        CommandSend::Publish { .. } => false,
-    };
-    if let Some(at) = tls
-        && send.as_ref().is_some_and(|send| !is_secured(send))
-    {
-        tls::nobody_speaks_it(&at);
-    }
-    fields.finish(&LATER);
-    Some(CommandSpec {
-        name: name.to_owned(),
-        to: to?,
-        send: send?,
-        tls: own,
-    })
-}
-
-fn publish(
-    fields: &mut Fields<'_>,
-    topic: &At<'_>,
-    names: &Names,
-    known: &[&str],
-) -> Option<(Template, u8, JsonTemplate)> {
-    let topic = topic_text(topic, names, known);
-    let qos = qos(fields);
-    let json = fields
-        .need("json")
-        .and_then(|at| at.json(&names.placeholders(known)));
-    Some((topic?, qos, json?))
-}
-
-fn carries_id(send: &CommandSend) -> bool {
-    let mut found = false;
-    let mut look = |name: &str| found |= name == "command";
-    match send {
-        CommandSend::Publish { json, .. } => json.names(&mut look),
-        CommandSend::Http(request) => request.names(&mut look),
-    }
-    found
 }
 
 /// The row of a name in a list of the target file.
@@ -206,14 +131,6 @@ fn answer(fields: &mut Fields<'_>, usage: Use) -> Answer {
                 .get("expired")
                 .map(|at| statuses(&at))
                 .unwrap_or_default();
-            if let Some(at) = fields.get("id")
-                && at.lone_word() != Some("ours")
-            {
-                at.wrong(
-                    "only ids that we choose are supported in this version",
-                    "write `id: ours`, or leave the key out",
-                );
-            }
         }
         Use::Step => {
             answer.declined = fields

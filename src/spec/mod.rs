@@ -6,6 +6,7 @@
 mod address;
 mod alerts;
 mod checks;
+mod command;
 mod component;
 mod device;
 mod dock;
@@ -19,6 +20,7 @@ mod journey;
 mod link_fault;
 mod load;
 mod log;
+mod message;
 mod moment;
 mod operation;
 mod places;

@@ -54,6 +54,11 @@ impl<'a> At<'a> {
         super::target::beside(&self.log.path(self.node.place.file), path)
     }
 
+    /// The file that this stands in.
+    pub fn file(&self) -> std::path::PathBuf {
+        self.log.path(self.node.place.file).into()
+    }
+
     pub fn is_list(&self) -> bool {
         matches!(self.node.content, Content::List(_))
     }

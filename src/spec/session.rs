@@ -2,9 +2,10 @@
 
 use super::device::{qos, topic_text};
 use super::fields::Fields;
+use super::message;
 use super::reader::At;
 use super::target::Names;
-use crate::plan::session::{Authentication, MqttVersion, Session, Will, WillBody};
+use crate::plan::session::{Authentication, MqttVersion, Session, Will};
 use std::time::Duration;
 
 /// The largest number of two bytes.
@@ -118,13 +119,7 @@ fn will(at: &At<'_>, names: &Names, who: &[&str], version: MqttVersion) -> Optio
         .and_then(|at| topic_text(&at, names, who));
     let qos = qos(&mut fields);
     let retain = fields.get("retain").and_then(|at| at.truth());
-    let known = names.placeholders(who);
-    let body = fields
-        .one_of(&["json", "text"])
-        .and_then(|(form, at)| match form {
-            "json" => at.json(&known).map(WillBody::Json),
-            _ => at.template(&known).map(WillBody::Text),
-        });
+    let body = message::payload(&mut fields, names, who);
     let delay = newer(&mut fields, "delay", version).and_then(|at| whole_seconds(&at));
     fields.finish(&[]);
     Some(Will {

@@ -1,11 +1,12 @@
 //! The target file: who is tested, where, and what may be asked of it.
 
+use super::command;
 use super::component;
 use super::device;
 use super::dock;
 use super::fields::Fields;
 use super::identities;
-use super::journey::{self, RequestContext};
+use super::journey::RequestContext;
 use super::operation;
 use super::places;
 use super::probes;
@@ -162,10 +163,12 @@ pub(super) fn read(
         .as_ref()
         .and_then(|at| tls::of_requests(at, &names, &[]));
     let target = Target {
+        tokens: each(tokens, |name, at| token::token(name, at, &requests)),
+        commands: each(commands, |name, at| {
+            command::command(name, at, &requests, &devices)
+        }),
         devices,
         docks,
-        tokens: each(tokens, |name, at| token::token(name, at, &requests)),
-        commands: each(commands, |name, at| journey::command(name, at, &requests)),
         places: each(places, places::places),
         journeys: each(journeys, |name, at| {
             steps::journey(name, at, &names, &identities)
@@ -199,6 +202,7 @@ pub(super) fn read(
     }
     // Their lines speak of the plan, and are read with those of the profile.
     fields.get("alerts");
+    token::check(root, &target);
     fields.finish(&LATER);
     Some((target, names))
 }

@@ -5,6 +5,7 @@ mod connecting;
 mod ghosts;
 mod http;
 mod hubs;
+mod issuing;
 mod keep_alive;
 mod kicked;
 mod mqtt5;

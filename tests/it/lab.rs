@@ -1,6 +1,7 @@
 //! The embedded target, looked at from outside: its processes, its API, its shards, its database and its defects.
 
 mod commands;
+mod cures;
 mod database;
 mod defects;
 mod garbage;

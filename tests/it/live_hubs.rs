@@ -3,6 +3,7 @@
 mod broker;
 mod commands;
 pub mod fleet;
+mod ids;
 mod moves;
 mod mqtt5;
 mod odd_servers;

@@ -2,7 +2,7 @@
 
 use super::Hub;
 use crate::agents::{Action, Timer};
-use crate::event::{CommandId, CommandStep, Event, Offset};
+use crate::event::{CommandId, CommandName, CommandStep, Event, Offset};
 use crate::plan::routing::hub_of;
 
 impl Hub {
@@ -18,7 +18,7 @@ impl Hub {
     pub(super) fn command(
         &mut self,
         now: Offset,
-        id: Option<CommandId>,
+        id: Option<CommandName>,
         retained: bool,
         out: &mut Vec<Action>,
     ) {
@@ -29,7 +29,7 @@ impl Hub {
             }));
             return;
         }
-        let Some(id) = id.filter(|id| self.is_for_us(*id)) else {
+        let Some(id) = id.filter(|id| self.is_for_us(id.command)) else {
             out.push(Action::Tell(Event::Foreign {
                 group: self.config.group,
                 at: now,
@@ -37,7 +37,7 @@ impl Hub {
             return;
         };
         out.push(Action::Tell(Event::Command {
-            id,
+            id: id.command,
             step: CommandStep::Delivered,
             at: now,
         }));
@@ -50,7 +50,11 @@ impl Hub {
         }
     }
 
+    /// Whose a given id is, is asked when it is known.
     fn is_for_us(&self, id: CommandId) -> bool {
+        if id.is_given() {
+            return true;
+        }
         let config = &*self.config;
         config.issuers.get(usize::from(id.issuer)) == Some(&true)
             && hub_of(config.seed, id, config.count) == u64::from(self.index)

@@ -29,6 +29,13 @@ pub(super) struct Account {
     pub is_shared: bool,
 }
 
+/// One account of the target: the row of its set in `Target::identities`, and its own within that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AccountRow {
+    pub set: usize,
+    pub row: usize,
+}
+
 impl Accounts {
     /// All of them free.
     pub fn new(rows: Rows) -> Accounts {
@@ -74,6 +81,14 @@ impl Accounts {
         self.rows.value(account.index as u64, column)
     }
 
+    /// Set and row of its identity.
+    pub fn row(&self, account: Account) -> AccountRow {
+        AccountRow {
+            set: self.rows.set,
+            row: self.rows.row(account.index as u64),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Taken> {
         // Counts are whole whenever somebody else can see them.
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
@@ -94,6 +109,13 @@ impl Rider {
                 at: now,
             }));
         }
+    }
+
+    /// The account that it is on.
+    #[must_use]
+    pub fn account(&self) -> Option<AccountRow> {
+        let accounts = self.config.accounts.as_ref()?;
+        Some(accounts.row(self.account?))
     }
 
     pub(super) fn give_account_back(&mut self) {

@@ -1,5 +1,6 @@
 //! What all riders of a group share.
 
+use super::Stage;
 use super::accounts::Accounts;
 use crate::agents::hand_over::HandOver;
 use crate::event::OperationId;
@@ -178,4 +179,15 @@ fn needs(journey: &Journey, request: &Request) -> Vec<String> {
         }
     });
     needs
+}
+
+/// The request of a stage.
+pub(super) fn current(config: &RiderConfig, stage: Stage) -> Option<&Request> {
+    match stage {
+        Stage::Step(row) => match &config.journey.steps.get(row)?.action {
+            StepAction::Request(request) => Some(request),
+            StepAction::Think { .. } | StepAction::HandOver { .. } => None,
+        },
+        Stage::Closing(row) => Some(&config.journey.always.get(row)?.request),
+    }
 }

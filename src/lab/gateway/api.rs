@@ -6,7 +6,7 @@ use super::commands::{NewCommand, Refusal};
 use super::pool::DatabaseError;
 use super::{admin, edge};
 use axum::extract::{DefaultBodyLimit, Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::serve::ListenerExt;
 use axum::{Json, Router, routing};
@@ -16,13 +16,16 @@ use std::future::Future;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 
 const LONGEST_BODY: usize = 64 * 1024;
 const LONGEST_TTL_MS: u64 = 3_600_000;
 const DEFAULT_TTL_MS: u64 = 30_000;
+
+/// Commands that brought neither an id nor a key.
+static UNNAMED: AtomicU64 = AtomicU64::new(1);
 
 /// Serves the API for ever.
 pub async fn serve(gateway: Arc<Gateway>, listener: TcpListener) -> io::Result<()> {
@@ -187,7 +190,8 @@ async fn shard_of_hub(State(gateway): State<Arc<Gateway>>, Path(serial): Path<St
 
 #[derive(Deserialize)]
 struct CommandBody {
-    id: String,
+    /// Chosen here if the client leaves it out.
+    id: Option<String>,
     action: String,
     #[serde(default = "default_ttl_ms")]
     ttl_ms: u64,
@@ -197,12 +201,26 @@ fn default_ttl_ms() -> u64 {
     DEFAULT_TTL_MS
 }
 
+/// The id of a command that brings none: the same for the same key, another one without a key.
+fn own_id(headers: &HeaderMap) -> String {
+    let key = headers.get("idempotency-key");
+    match key.and_then(|key| key.to_str().ok()) {
+        Some(key) => format!("lab-{key}"),
+        None => {
+            let number = UNNAMED.fetch_add(1, Ordering::Relaxed);
+            format!("lab-{}-{number}", std::process::id())
+        }
+    }
+}
+
 async fn command(
     State(gateway): State<Arc<Gateway>>,
     Path(serial): Path<String>,
+    headers: HeaderMap,
     Json(body): Json<CommandBody>,
 ) -> Result<Response, Problem> {
-    if body.id.is_empty() || body.id.len() > 200 {
+    let id = body.id.unwrap_or_else(|| own_id(&headers));
+    if id.is_empty() || id.len() > 200 {
         return Err(Problem::bad("`id` must have 1 to 200 characters"));
     }
     if serial.len() > 128 || serial.contains(['/', '+', '#']) {
@@ -215,9 +233,8 @@ async fn command(
             "`ttl_ms` must be from 1 to {LONGEST_TTL_MS}"
         )));
     }
-    let id = body.id.clone();
     let command = NewCommand {
-        id: body.id,
+        id: id.clone(),
         serial,
         action: body.action,
         ttl: Duration::from_millis(body.ttl_ms),

@@ -53,7 +53,7 @@ pub async fn create(lease: &mut Lease, settings: &Settings) -> Result<(), Databa
         bike,
     )
     .await?;
-    let rider = |number: u64| format!("('rider-{number:06}@bikes.example', 'pass-{number:06}')");
+    let rider = |number: u64| format!("('rider-{number}@bikes.example', 'pass-{number}')");
     let accounts = settings.accounts;
     insert(lease, "riders (email, password)", "email", accounts, rider).await
 }

@@ -58,7 +58,7 @@ impl Asker {
     ) -> impl Future<Output = Found> + Send + use<> {
         let asked = self.http.perform(
             &self.ask.request,
-            &mut |name, out| value(name, speaker, None, out),
+            &mut |name, out| value(name, speaker, out),
             self.timeout,
         );
         let (shards, ask) = (Arc::clone(shards), self.ask.clone());

@@ -239,7 +239,7 @@ impl HubTask {
         }
         let subscribe = Packet::Subscribe(Subscribe {
             packet_id: packet,
-            topic: render(&command.topic, self.speaker(&self.serial()), None),
+            topic: render(&command.topic, self.speaker(&self.serial())),
             options: command.qos,
             properties: Vec::new(),
         });
@@ -253,23 +253,19 @@ impl HubTask {
         inputs: &mut VecDeque<Input<'static>>,
     ) {
         let group = Arc::clone(&self.group);
-        let Some((topic, qos, payload)) = group.message(message, self.speaker(&self.serial()))
-        else {
+        let Some(mut message) = group.message(message, self.speaker(&self.serial())) else {
             return;
         };
-        let qos = match &self.link {
-            Link::Open(connection, _) => connection.qos(qos),
-            _ => qos,
-        };
+        if let Link::Open(connection, _) = &self.link {
+            message.qos = connection.qos(message.qos);
+        }
+        let qos = message.qos;
         if qos == 0 {
             self.unanswered.retain(|(_, known)| *known != token);
         }
         let publish = Packet::Publish(Publish {
             duplicate: again && qos > 0,
-            packet_id: (qos > 0).then(|| self.packet_of(token)),
-            topic,
-            payload: payload.into(),
-            ..Publish::default()
+            ..message.packet(|| self.packet_of(token))
         });
         let outcome = match self.send(&publish, inputs) {
             Some(true) if qos == 0 => Outcome::Ok,

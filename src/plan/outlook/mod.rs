@@ -6,6 +6,7 @@
 mod connects;
 mod docks;
 mod identities;
+mod issuers;
 mod journeys;
 mod links;
 mod policy;
@@ -210,13 +211,14 @@ fn ways_round(plan: &Plan) -> impl Iterator<Item = (String, Duration, Duration)>
     hubs.chain(riders).chain(issuers)
 }
 
-/// Requests per second at worst, without retries: every rider of the peak sends each step, and every dock refreshes its status. What
-/// docks send for riders is not among them: its rate is that of the rides' ends.
+/// Requests per second at worst, without retries: every rider of the peak sends each step and what is asked however the ride ends, and
+/// every dock refreshes its status. What is asked `unless` a step went well is not among them, nor is what docks send for riders: its
+/// rate is that of the rides' ends.
 #[must_use]
 pub fn peak_requests_per_second(plan: &Plan) -> f64 {
     let riders = plan.riders.iter().map(|group| {
         let journey = plan.target.journeys.get(group.journey);
-        let steps = journey.map_or(0, |journey| journey.requests().count());
+        let steps = journey.map_or(0, Journey::requests_when_well);
         group.arrivals.peak_per_second() * steps as f64
     });
     let issuers = plan.issuers.iter().filter(|group| {
@@ -278,7 +280,7 @@ pub fn towards(plan: &Plan) -> Vec<Towards> {
             CommandSend::Http(request) => {
                 add(request.url.to_string(), 0, u64::from(group.max_in_flight))
             }
-            CommandSend::Publish { .. } => {
+            CommandSend::Publish(_) => {
                 for (_, address) in &plan.target.devices[command.to].shards {
                     add(address.to_string(), 0, 1);
                 }

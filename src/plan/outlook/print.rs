@@ -159,27 +159,7 @@ impl Outlook<'_> {
                 policy(&group.retry)
             )?;
         }
-        for group in &plan.issuers {
-            writeln!(
-                out,
-                "  {:<14} issues {} to {}, in time within {}, alive for {}",
-                group.name,
-                plan.target.commands[group.command].name,
-                plan.hubs[group.to].name,
-                duration(group.in_time),
-                duration(group.ttl)
-            )?;
-            writeln!(
-                out,
-                "  {:<14} timeout {}, {}",
-                "",
-                duration(group.timeout),
-                policy(&group.retry)
-            )?;
-            if let Some(tls) = &plan.target.commands[group.command].tls {
-                writeln!(out, "  {:<14} {}", "", identities::of_requests(tls))?;
-            }
-        }
+        self.issuers(out)?;
         self.docks(out)
     }
 

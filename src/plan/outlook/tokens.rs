@@ -2,7 +2,7 @@
 
 use super::Outlook;
 use crate::plan::quantity::duration;
-use crate::plan::token::Lasts;
+use crate::plan::token::{Lasts, Per};
 use std::fmt::{self, Formatter};
 
 impl Outlook<'_> {
@@ -14,15 +14,23 @@ impl Outlook<'_> {
         if used.is_empty() {
             return Ok(());
         }
-        writeln!(out, "\nTokens, had before the load")?;
+        writeln!(out, "\nTokens")?;
         for token in used.iter().filter_map(|row| plan.target.tokens.get(*row)) {
             let lasts = match &token.lasts {
                 Lasts::Stated(path) => format!("lasts as long as {path} of the answer says"),
                 Lasts::Fixed(lasts) => format!("lasts {}", duration(*lasts)),
             };
+            let whose = match token.per {
+                Per::Run => "had before the load, the same for everybody".to_owned(),
+                Per::Account(set) => {
+                    let accounts = plan.target.identities.get(set);
+                    let accounts = accounts.map_or("", |set| set.name.as_str());
+                    format!("one for each account of {accounts}, had when it is needed first")
+                }
+            };
             writeln!(
                 out,
-                "  {:<14} {} {}, {lasts}, renewed {} before that",
+                "  {:<14} {whose}: {} {}, {lasts}, renewed {} before that",
                 token.name,
                 token.request.method.name(),
                 token.request.url,

@@ -73,7 +73,7 @@ fn any_input() -> impl Strategy<Value = Input<'static>> {
         4 => (0_u64..12, prop_oneof![Just(Outcome::Ok), Just(Outcome::Refused(0x97)), Just(Outcome::NotSent)])
             .prop_map(|(token, outcome)| Input::Published { token, outcome }),
         4 => (prop::option::of((0_u16..2, 1_u64..20)), any::<bool>()).prop_map(|(id, retained)| Input::Command {
-            id: id.map(|(issuer, number)| CommandId { issuer, number }), retained
+            id: id.map(|(issuer, number)| CommandId { issuer, number }.into()), retained
         }),
         1 => Just(Input::Told(Order::Reauthenticate)),
         1 => Just(Input::Reauthenticated),

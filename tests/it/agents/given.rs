@@ -1,7 +1,7 @@
 //! What is in store for an agent, to be told when its time comes.
 
 use rushhour::agents::{Accepted, Input, Order, Reference, Reply, ReplyResult, Timer};
-use rushhour::event::{Cause, CommandId, Offset, Outcome};
+use rushhour::event::{Cause, CommandId, CommandName, Offset, Outcome};
 
 pub enum Occurrence {
     Given(Given),
@@ -51,7 +51,7 @@ impl Given {
                 outcome: Outcome::Ok,
             },
             Given::Command(id, retained) => Input::Command {
-                id: *id,
+                id: id.map(CommandName::from),
                 retained: *retained,
             },
             Given::Reauthenticated => Input::Reauthenticated,

@@ -4,10 +4,11 @@ use rushhour::arrivals::{Piece, Schedule, Spread};
 use rushhour::plan::fault::{Disconnect, How, Trigger, TriggerKind};
 use rushhour::plan::fleet::{Reconnect, Telemetry};
 use rushhour::plan::json_path::JsonPath;
+use rushhour::plan::payload::Payload;
 use rushhour::plan::places::Choice;
 use rushhour::plan::target::{
-    Answer, AnswerTopic, CommandSend, CommandSpec, CommandTopic, Device, Find, Journey, Method,
-    Repeat, Request, Step, StepAction, Topic,
+    Answer, CommandSend, CommandSpec, CommandTopic, Device, Find, IdOwner, IdPlace, Journey,
+    Method, Publishing, Repeat, Request, Step, StepAction, Topic,
 };
 use rushhour::plan::template::JsonTemplate;
 use rushhour::plan::{HubGroup, IssuerGroup, Plan, RiderGroup, Target, Template, operation};
@@ -165,15 +166,16 @@ fn device() -> Device {
         command: Some(CommandTopic {
             topic: text("d/<serial>/cmd"),
             qos: 1,
-            id: path("$.id"),
+            id: IdPlace::Json(path("$.id")),
         }),
-        answer: Some(AnswerTopic {
+        answer: Some(Publishing {
             topic: text("d/<serial>/evt"),
             qos: 1,
-            json: JsonTemplate::Map(vec![(
+            payload: Payload::Json(JsonTemplate::Map(vec![(
                 "id".to_owned(),
                 JsonTemplate::Text(text("<command>")),
-            )]),
+            )])),
+            properties: Vec::new(),
         }),
         ..Device::default()
     }
@@ -196,6 +198,7 @@ fn command() -> CommandSpec {
         to: 0,
         send: CommandSend::Http(request),
         tls: None,
+        id: IdOwner::Ours,
     }
 }
 
@@ -300,5 +303,6 @@ fn app() -> IssuerGroup {
         timeout: seconds(5),
         retry: fixed(seconds(2), 4),
         max_in_flight: 1000,
+        idempotency: true,
     }
 }

@@ -453,7 +453,7 @@ impl World {
             Player::Issuer(issuer) => {
                 assert!(issuer.value("command", &mut key));
                 let result = match issuer.send() {
-                    CommandSend::Publish { .. } => ReplyResult::Accepted,
+                    CommandSend::Publish(_) => ReplyResult::Accepted,
                     CommandSend::Http(request) => {
                         render(request, &|name, out| issuer.value(name, out));
                         right(&request.answer)

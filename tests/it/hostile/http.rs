@@ -13,14 +13,14 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 const FINE: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{\"id\": \"7\"}";
 
 /// One kind of misbehaviour.
-struct Row {
-    name: &'static str,
+pub(super) struct Row {
+    pub name: &'static str,
     /// After the method and the address of the step.
-    step: &'static str,
+    pub step: &'static str,
     /// What the server does about each request.
-    moves: Vec<Move>,
+    pub moves: Vec<Move>,
     /// How each attempt ends.
-    outcome: &'static str,
+    pub outcome: &'static str,
     /// Attempts for each rider.
     attempts: usize,
 }
@@ -42,7 +42,7 @@ fn keeping(name: &'static str, bytes: &[u8], outcome: &'static str) -> Row {
     }
 }
 
-fn says(bytes: &[u8]) -> Vec<Move> {
+pub(super) fn says(bytes: &[u8]) -> Vec<Move> {
     vec![Move::Write(bytes.to_vec())]
 }
 
@@ -51,7 +51,7 @@ fn then(bytes: &[u8], end: Move) -> Vec<Move> {
 }
 
 /// Connections that hang, or are slow.
-fn slow() -> Vec<Row> {
+pub(super) fn slow() -> Vec<Row> {
     const OUTCOME: &str = "timed out";
     let hundred = b"HTTP/1.1 100 Continue\r\n\r\n";
     let endless = (0..40).flat_map(|_| [Move::Write(hundred.to_vec()), Move::Wait(TIMEOUT / 20)]);
@@ -80,7 +80,7 @@ fn slow() -> Vec<Row> {
 }
 
 /// Connections that end before their answer does.
-fn ending() -> Vec<Row> {
+pub(super) fn ending() -> Vec<Row> {
     let half = b"HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\n{\"id\": \"7\"}";
     let chunk = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhe";
     let no_last_chunk = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhe\r\n";
@@ -97,7 +97,7 @@ fn ending() -> Vec<Row> {
 }
 
 /// Answers that are no HTTP, or more of it than anybody needs.
-fn malformed() -> Vec<Row> {
+pub(super) fn malformed() -> Vec<Row> {
     const OUTCOME: &str = "protocol";
     let long = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "x".repeat(1 << 20));
     let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "x: y\r\n".repeat(500));
@@ -144,7 +144,7 @@ fn malformed() -> Vec<Row> {
 }
 
 /// Answers that are odd and mean something all the same.
-fn odd() -> Vec<Row> {
+pub(super) fn odd() -> Vec<Row> {
     let after = |first: &[u8]| says(&[first, FINE].concat());
     vec![
         row("fine", says(FINE), "ok"),
@@ -224,7 +224,7 @@ fn refusals(stranger: &Peer) -> Vec<Row> {
     ]
 }
 
-async fn server(moves: Vec<Move>) -> Peer {
+pub(super) async fn server(moves: Vec<Move>) -> Peer {
     serve(http, move |said: &Said| {
         if said.nth == 0 {
             Vec::new()

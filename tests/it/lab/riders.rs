@@ -79,8 +79,8 @@ async fn each_request_takes_one_connection_once() {
 #[tokio::test]
 async fn who_logs_in_gets_a_token_that_is_asked_for_from_then_on() {
     let lab = Lab::start(&[]);
-    let right = json!({ "email": "rider-000007@bikes.example", "password": "pass-000007" });
-    let wrong = json!({ "email": "rider-000007@bikes.example", "password": "pass-000008" });
+    let right = json!({ "email": "rider-7@bikes.example", "password": "pass-7" });
+    let wrong = json!({ "email": "rider-7@bikes.example", "password": "pass-8" });
     assert_eq!(lab.post("/v1/login", wrong).await.0, 401);
     let (status, answer) = lab.post("/v1/login", right).await;
     assert_eq!(status, 200);

@@ -9,6 +9,8 @@ use rushhour::live::issuers::IssuerFleet;
 use rushhour::live::tokens::Tokens;
 use rushhour::net::clock::Clock;
 use rushhour::net::hosts::Hosts;
+use rushhour::plan::command::{IdOwner, Publishing};
+use rushhour::plan::payload::Payload;
 use rushhour::plan::target::{CommandSend, CommandSpec};
 use rushhour::plan::template::JsonTemplate;
 use rushhour::plan::{IssuerGroup, Plan, operation};
@@ -28,11 +30,13 @@ fn commanding(ports: &[u16]) -> Plan {
         name: "switch".to_owned(),
         to: 0,
         tls: None,
-        send: CommandSend::Publish {
+        send: CommandSend::Publish(Publishing {
             topic: template("d/<serial>/cmd"),
             qos: 1,
-            json: JsonTemplate::Map(vec![json]),
-        },
+            payload: Payload::Json(JsonTemplate::Map(vec![json])),
+            properties: Vec::new(),
+        }),
+        id: IdOwner::Ours,
     });
     let piece = Piece {
         from_per_second: 100.0,
@@ -53,6 +57,7 @@ fn commanding(ports: &[u16]) -> Plan {
             ..Retry::NEVER
         },
         max_in_flight: 100,
+        idempotency: true,
     });
     plan.operations = operation::table(&plan.hubs, &[], &plan.issuers, &plan.target);
     plan

@@ -4,9 +4,11 @@ use rushhour::event::{Event, HubChange, Outcome, PacketKind, Sink};
 use rushhour::live::hubs::{self, HubFleet};
 use rushhour::net::clock::Clock;
 use rushhour::net::hosts::Hosts;
+use rushhour::plan::command::{IdPlace, Publishing};
 use rushhour::plan::fleet::{Reconnect, Telemetry};
 use rushhour::plan::json_path::JsonPath;
-use rushhour::plan::target::{AnswerTopic, CommandTopic, Device, Find, Target, Topic};
+use rushhour::plan::payload::Payload;
+use rushhour::plan::target::{CommandTopic, Device, Find, Target, Topic};
 use rushhour::plan::template::JsonTemplate;
 use rushhour::plan::{HubGroup, Plan, Template, operation};
 use rushhour::retry::{Backoff, Retry};
@@ -42,15 +44,16 @@ pub fn plan(ports: &[u16], count: u32) -> Plan {
         command: Some(CommandTopic {
             topic: template("d/<serial>/cmd"),
             qos: 1,
-            id: JsonPath::parse("$.id").unwrap(),
+            id: IdPlace::Json(JsonPath::parse("$.id").unwrap()),
         }),
-        answer: Some(AnswerTopic {
+        answer: Some(Publishing {
             topic: template("d/<serial>/evt"),
             qos: 1,
-            json: JsonTemplate::Map(vec![(
+            payload: Payload::Json(JsonTemplate::Map(vec![(
                 "id".to_owned(),
                 JsonTemplate::Text(template("<command>")),
-            )]),
+            )])),
+            properties: Vec::new(),
         }),
         ..Device::default()
     };

@@ -3,6 +3,7 @@
 use super::fleet::{RUN, Told, plan};
 use crate::support::service::{free_port, mosquitto};
 use rushhour::event::{Event, HubChange, Outcome, PacketKind};
+use rushhour::live::outgoing::Outgoing;
 use rushhour::live::publish::Publisher;
 use rushhour::net::clock::Clock;
 use rushhour::net::hosts::Hosts;
@@ -39,7 +40,7 @@ async fn each_publish_is_answered_at_its_own_puback() {
         under_way.spawn(async move {
             let qos = u8::from(number % 5 != 0);
             publisher
-                .publish(0, format!("d/{number}"), qos, b"{}".to_vec())
+                .publish(0, message(format!("d/{number}"), qos))
                 .await
         });
     }
@@ -77,7 +78,7 @@ async fn each_publish_is_answered_at_its_own_puback() {
 async fn without_a_broker_nothing_is_kept_for_later() {
     let (publisher, told) = publisher(&[free_port()]).await;
     assert!(publisher.stands(Duration::from_millis(100)).await.is_err());
-    let outcome = publisher.publish(0, "d/1".to_owned(), 1, Vec::new()).await;
+    let outcome = publisher.publish(0, message("d/1".to_owned(), 1)).await;
     assert_eq!(outcome, Outcome::Unreachable);
     let failed = |event: &Event| {
         matches!(
@@ -100,7 +101,7 @@ async fn a_lost_connection_ends_what_is_unacknowledged() {
     assert!(publisher.stands(LIMIT).await.is_ok());
     let publish = {
         let publisher = publisher.clone();
-        tokio::spawn(async move { publisher.publish(0, "d/1".to_owned(), 1, Vec::new()).await })
+        tokio::spawn(async move { publisher.publish(0, message("d/1".to_owned(), 1)).await })
     };
     // Read, not only readable: readiness may be left over from CONNECT, and then the connection would end before the publish.
     let mut bytes = [0; 64];
@@ -124,4 +125,13 @@ async fn accept(listener: &tokio::net::TcpListener) -> tokio::net::TcpStream {
     assert!(stream.read(&mut connect).await.unwrap() > 0);
     stream.write_all(&[0x20, 2, 0, 0]).await.unwrap();
     stream
+}
+
+fn message(topic: String, qos: u8) -> Outgoing {
+    Outgoing {
+        topic,
+        qos,
+        payload: b"{}".to_vec(),
+        properties: Vec::new(),
+    }
 }

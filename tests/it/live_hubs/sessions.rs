@@ -307,7 +307,8 @@ async fn mosquitto_counts_the_packets_of_mqtt_5_as_we_do() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_will_is_published_when_a_session_ends_without_disconnect() {
     use rushhour::plan::fault::{Disconnect, How, TriggerKind};
-    use rushhour::plan::session::{Will, WillBody};
+    use rushhour::plan::payload::Payload;
+    use rushhour::plan::session::Will;
     for version in [MqttVersion::V311, MqttVersion::V5] {
         let Some(broker) = mosquitto() else { return };
         let mut plan = plan(&[broker.port], 4);
@@ -316,7 +317,7 @@ async fn a_will_is_published_when_a_session_ends_without_disconnect() {
             topic: fleet::template("d/<serial>/gone"),
             qos: 1,
             retain: true,
-            body: WillBody::Text(fleet::template("gone <serial>")),
+            body: Payload::Text(fleet::template("gone <serial>")),
             delay: Duration::ZERO,
         });
         let (fleet, _told) = start(plan).await;

@@ -13,7 +13,9 @@ use rushhour::live::seats::Seats;
 use rushhour::live::tokens::Tokens;
 use rushhour::net::clock::Clock;
 use rushhour::net::hosts::Hosts;
+use rushhour::plan::command::{IdOwner, Publishing};
 use rushhour::plan::fleet::Reconnect;
+use rushhour::plan::payload::Payload;
 use rushhour::plan::target::{CommandSend, CommandSpec, Device, Find, Method};
 use rushhour::plan::template::JsonTemplate;
 use rushhour::plan::{HubGroup, IssuerGroup, Plan, operation};
@@ -47,6 +49,7 @@ fn issuing(send: CommandSend, broker_port: u16) -> Plan {
         to: 0,
         send,
         tls: None,
+        id: IdOwner::Ours,
     });
     plan.hubs.push(HubGroup {
         name: "homes".to_owned(),
@@ -79,6 +82,7 @@ fn issuing(send: CommandSend, broker_port: u16) -> Plan {
         timeout: Duration::from_secs(5),
         retry: NO_RETRY,
         max_in_flight: 100,
+        idempotency: true,
     });
     plan.operations = operation::table(&plan.hubs, &plan.riders, &plan.issuers, &plan.target);
     plan.drain = Duration::from_secs(5);
@@ -185,14 +189,15 @@ async fn commands_are_published_to_a_bare_broker_as_it_counts_them() {
     let Some(broker) = service::mosquitto() else {
         return;
     };
-    let send = CommandSend::Publish {
+    let send = CommandSend::Publish(Publishing {
         topic: template("d/<serial>/cmd"),
         qos: 1,
-        json: JsonTemplate::Map(vec![(
+        payload: Payload::Json(JsonTemplate::Map(vec![(
             "id".to_owned(),
             JsonTemplate::Text(template("<command>")),
-        )]),
-    };
+        )])),
+        properties: Vec::new(),
+    });
     let told = Told::default();
     let mut plan = issuing(send, broker.port);
     let row = plan
@@ -211,11 +216,12 @@ async fn commands_are_published_to_a_bare_broker_as_it_counts_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_for_a_broker_that_is_not_there_are_refused_before_the_load() {
-    let send = CommandSend::Publish {
+    let send = CommandSend::Publish(Publishing {
         topic: template("d/<serial>/cmd"),
         qos: 0,
-        json: JsonTemplate::Map(Vec::new()),
-    };
+        payload: Payload::Json(JsonTemplate::Map(Vec::new())),
+        properties: Vec::new(),
+    });
     let plan = Arc::new(issuing(send, service::free_port()));
     let hosts = Arc::new(Hosts::of(&plan.target).unwrap());
     let sinks = [Told::default().sink()];

@@ -12,7 +12,7 @@ use rushhour::net::clock::Clock;
 use rushhour::net::hosts::Hosts;
 use rushhour::plan::json_path::JsonPath;
 use rushhour::plan::target::Method;
-use rushhour::plan::token::{Lasts, TokenSpec};
+use rushhour::plan::token::{Lasts, Per, TokenSpec};
 use rushhour::plan::{OperationKind, Plan, operation};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -91,6 +91,7 @@ fn carrying(address: SocketAddr, per_second: f64, lasts: Duration, renew_before:
         keep: path("$.access_token"),
         lasts: Lasts::Stated(path("$.expires_in")),
         renew_before,
+        per: Per::Run,
     });
     plan.operations = operation::table(&[], &plan.riders, &[], &plan.target);
     plan.drain = Duration::from_secs(5);

@@ -8,8 +8,9 @@ use rushhour::measure::{Collector, Judge, Judgement, Second, Shard};
 use rushhour::plan::expect::{Comparison, Expectation, Limit, Scope, Subject, Unit};
 use rushhour::plan::fault::{Disconnect, How, Trigger, TriggerKind};
 use rushhour::plan::fleet::{HubGroup, IssuerGroup, Reconnect, RiderGroup};
+use rushhour::plan::payload::Payload;
 use rushhour::plan::places::Choice;
-use rushhour::plan::target::{AnswerTopic, Device, Find, Target};
+use rushhour::plan::target::{Device, Find, Publishing, Target};
 use rushhour::plan::template::{JsonTemplate, Template};
 use rushhour::plan::{Operation, OperationKind, Plan};
 use rushhour::retry::{Backoff, Retry};
@@ -128,6 +129,7 @@ fn app(retry: Retry) -> IssuerGroup {
         timeout: Duration::from_secs(5),
         retry,
         max_in_flight: 100,
+        idempotency: true,
     }
 }
 
@@ -146,10 +148,11 @@ fn device() -> Device {
         password: None,
         telemetry: None,
         command: None,
-        answer: Some(AnswerTopic {
+        answer: Some(Publishing {
             topic: text("d/evt"),
             qos: 1,
-            json: JsonTemplate::Map(Vec::new()),
+            payload: Payload::Json(JsonTemplate::Map(Vec::new())),
+            properties: Vec::new(),
         }),
         ..Device::default()
     }

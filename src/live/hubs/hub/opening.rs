@@ -96,7 +96,7 @@ impl HubTask {
         let group = Arc::clone(&self.group);
         let serial = self.serial();
         let speaker = self.speaker(&serial);
-        let client_id = render(&group.device().client_id, speaker, None);
+        let client_id = render(&group.device().client_id, speaker);
         let greeting = greeting(group.device(), client_id, speaker, group.hubs().keep_alive);
         let greeting = Packet::Connect(Box::new(greeting));
         let mut inputs = VecDeque::new();

@@ -143,7 +143,7 @@ impl HubTask {
         }
         // The message is there even if its acknowledgement can't be sent any more.
         self.turn(Input::Command {
-            id: self.group.command(&publish.payload),
+            id: self.group.command(publish),
             retained: publish.retain,
         });
         inputs.into_iter().for_each(|input| self.turn(input));
