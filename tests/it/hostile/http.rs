@@ -22,7 +22,7 @@ pub(super) struct Row {
     /// How each attempt ends.
     pub outcome: &'static str,
     /// Attempts for each rider.
-    attempts: usize,
+    pub attempts: usize,
 }
 
 fn row(name: &'static str, moves: Vec<Move>, outcome: &'static str) -> Row {

@@ -6,6 +6,7 @@ use super::peer::{Move, Peer};
 use super::stage::{LIMIT, plan};
 use crate::live_hubs::fleet::{RUN, Told};
 use rushhour::event::{Cause, Event, HubChange, Outcome};
+use rushhour::live::outgoing::Outgoing;
 use rushhour::live::publish::Publisher;
 use rushhour::net::clock::Clock;
 use rushhour::net::hosts::Hosts;
@@ -132,7 +133,7 @@ async fn whoever_is_not_let_in_or_thrown_out_at_once_asks_ever_more_seldom() {
             assert_eq!(why, Err("refused 0x87 not authorized".to_owned()));
         }
         if let Ends::Failed(_) = ends {
-            let answer = publisher.publish(0, "d/1".to_owned(), 1, Vec::new()).await;
+            let answer = publisher.publish(0, message("d/1")).await;
             assert_eq!(answer, Outcome::Unreachable, "{name}");
             assert_eq!(arrived(peer, PUBLISH), 0, "{name}");
         }
@@ -212,8 +213,7 @@ async fn each_publish_ends_once_by_what_the_broker_says_of_it() {
         for _ in 0..2 {
             let publisher = publisher.clone();
             under_way.spawn(async move {
-                let topic = "d/a-hub-of-the-test/cmd".to_owned();
-                let publish = publisher.publish(0, topic, 1, b"{}".to_vec());
+                let publish = publisher.publish(0, message("d/a-hub-of-the-test/cmd"));
                 (
                     row,
                     tokio::time::timeout(Duration::from_secs(2), publish)
@@ -241,4 +241,13 @@ async fn each_publish_ends_once_by_what_the_broker_says_of_it() {
     let losses =
         told.count(|event| matches!(event, Event::Publisher { change, .. } if change.is_lost()));
     assert_eq!(losses, 0);
+}
+
+fn message(topic: &str) -> Outgoing {
+    Outgoing {
+        topic: topic.to_owned(),
+        qos: 1,
+        payload: b"{}".to_vec(),
+        properties: Vec::new(),
+    }
 }
