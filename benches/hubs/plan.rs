@@ -3,7 +3,7 @@
 use super::machine::LIMIT;
 use rushhour::plan::fleet::Reconnect;
 use rushhour::plan::json_path::JsonPath;
-use rushhour::plan::target::{CommandTopic, Device, Find};
+use rushhour::plan::target::{CommandTopic, Device, Find, IdPlace};
 use rushhour::plan::{HubGroup, Plan, Target, Template, operation};
 use rushhour::retry::{Backoff, Retry};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub fn plan(count: usize, shards: impl Iterator<Item = String>) -> Plan {
         command: Some(CommandTopic {
             topic: template("d/<serial>/cmd"),
             qos: 1,
-            id: JsonPath::parse("$.id").expect("a path"),
+            id: IdPlace::Json(JsonPath::parse("$.id").expect("a path")),
         }),
         answer: None,
         ..Device::default()
@@ -76,5 +76,6 @@ pub fn plan(count: usize, shards: impl Iterator<Item = String>) -> Plan {
         stop_if: Vec::new(),
         pause_while: Vec::new(),
         expect: Vec::new(),
+        against: None,
     }
 }

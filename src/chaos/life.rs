@@ -22,8 +22,8 @@ const RUN_GRACE: Duration = Duration::from_secs(120);
 /// A fault that is ready.
 enum Armed {
     OnComponent(OnComponent),
-    OnLink(OnLink),
-    Cut(Cutting),
+    OnLink(Box<OnLink>),
+    Cut(Box<Cutting>),
     Operate {
         operate: Box<Operate>,
         undo: Box<UndoOperation>,
@@ -56,14 +56,16 @@ impl Armed {
                     lasts,
                     seed: plan.seed,
                 };
-                OnLink::arm(wanted, proxy).await.map(Armed::OnLink)
+                OnLink::arm(wanted, proxy)
+                    .await
+                    .map(|fault| Armed::OnLink(Box::new(fault)))
             }
             FaultKind::Cut(cut) => {
                 let (name, proxy) = setup.carrier(cut.link)?;
                 let id = setup.fault_id(fault);
                 Cutting::arm(&cut, name, id, plan.seed, proxy)
                     .await
-                    .map(Armed::Cut)
+                    .map(|cut| Armed::Cut(Box::new(cut)))
             }
         }
     }

@@ -38,16 +38,14 @@ pub(super) fn command(
     let own = tls
         .as_ref()
         .and_then(|at| tls::of_requests(at, context.names, &[]));
-    let send = match fields.get("publish") {
-        Some(topic) => {
-            let version = device.map(|device| device.version);
-            message::publishing(&mut fields, Some(topic), context.names, &known, version)
-                .map(CommandSend::Publish)
-        }
-        None => {
-            let known = context.names.carried(&known);
-            request(&mut fields, context, &known, Use::Command).map(CommandSend::Http)
-        }
+    let send = if fields.has("publish") {
+        let topic = fields.one_of(&Use::Command.keys()).map(|(_, at)| at);
+        let version = device.map(|device| device.version);
+        message::publishing(&mut fields, topic, context.names, &known, version)
+            .map(CommandSend::Publish)
+    } else {
+        let known = context.names.carried(&known);
+        request(&mut fields, context, &known, Use::Command).map(CommandSend::Http)
     };
     let id = id.unwrap_or_default();
     if let Some(send) = &send {

@@ -35,6 +35,19 @@ pub(super) enum Use {
     Operation,
 }
 
+impl Use {
+    /// What may be done, exactly one of which must be given.
+    pub fn keys(self) -> Vec<&'static str> {
+        let mut keys: Vec<&'static str> = METHODS.iter().map(|(key, _)| *key).collect();
+        keys.extend(match self {
+            Use::Step => Some("think"),
+            Use::Command => Some("publish"),
+            Use::Operation | Use::Closing => None,
+        });
+        keys
+    }
+}
+
 /// The row of a name in a list of the target file.
 pub(super) fn row_of(at: &At<'_>, names: &[String], what: &str, list: &str) -> Option<usize> {
     let name = at.text()?;
@@ -66,13 +79,7 @@ pub(super) fn request(
     known: &Placeholders<'_>,
     usage: Use,
 ) -> Option<Request> {
-    let mut keys: Vec<&'static str> = METHODS.iter().map(|(key, _)| *key).collect();
-    keys.extend(match usage {
-        Use::Step => Some("think"),
-        Use::Command => Some("publish"),
-        Use::Operation | Use::Closing => None,
-    });
-    let method = fields.one_of(&keys);
+    let method = fields.one_of(&usage.keys());
     let url = method.as_ref().and_then(|(_, at)| {
         address::http(at, known, &context.names.host_placeholders(), context.base)
     });

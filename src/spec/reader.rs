@@ -56,7 +56,7 @@ impl<'a> At<'a> {
 
     /// The file that this stands in.
     pub fn file(&self) -> std::path::PathBuf {
-        self.log.path(self.node.place.file).into()
+        self.log.path(self.node.place.file)
     }
 
     pub fn is_list(&self) -> bool {

@@ -118,6 +118,16 @@ impl Names {
     }
 }
 
+/// What requests would show must have somebody to see it.
+fn check_tls(tls: Option<&At<'_>>, target: &Target) {
+    let mut addresses = target.addresses().into_iter();
+    if let Some(at) = tls
+        && !addresses.any(|(_, text)| text.starts_with("https://"))
+    {
+        tls::nobody_speaks_it(at);
+    }
+}
+
 /// Reads a target file. `database` and `on` are the overrides of the command line.
 pub(super) fn read(
     root: &At<'_>,
@@ -149,10 +159,7 @@ pub(super) fn read(
     let operations = section(&mut fields, "operations", &mut names.operations);
     let components = section(&mut fields, "components", &mut names.components);
     let links = section(&mut fields, "links", &mut names.links);
-    let periodic = fields
-        .get("periodic")
-        .map(|at| periodic(&at))
-        .unwrap_or_default();
+    let periodic = fields.get("periodic").map(|at| periodic(&at));
     let (kubernetes, cli) = tools(&mut fields, components.as_ref(), file);
     let requests = RequestContext {
         names: &names,
@@ -173,7 +180,7 @@ pub(super) fn read(
         journeys: each(journeys, |name, at| {
             steps::journey(name, at, &names, &identities)
         }),
-        periodic,
+        periodic: periodic.unwrap_or_default(),
         lab,
         probes: probes
             .and_then(|at| probes::probes(&at, &names))
@@ -192,14 +199,7 @@ pub(super) fn read(
         identities,
         ..head
     };
-    if let Some(at) = tls
-        && !target
-            .addresses()
-            .iter()
-            .any(|(_, text)| text.starts_with("https://"))
-    {
-        tls::nobody_speaks_it(&at);
-    }
+    check_tls(tls.as_ref(), &target);
     // Their lines speak of the plan, and are read with those of the profile.
     fields.get("alerts");
     token::check(root, &target);

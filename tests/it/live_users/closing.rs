@@ -6,17 +6,19 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// Three riders may be in flight, twenty begin a second, and the second step takes 400 ms: most of them find no room for it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_trip_that_began_is_ended_once_though_there_was_no_room() {
+/// Trips that began, and by trip how often it was ended.
+type Trips = (Arc<AtomicU64>, Arc<Mutex<BTreeMap<u64, u32>>>);
+
+/// A target on a port of its own that begins trips, takes its time to go, and ends them.
+async fn target() -> (SocketAddr, Trips) {
     let begun: Arc<AtomicU64> = Arc::default();
-    // By trip: how often it was ended.
     let ended: Arc<Mutex<BTreeMap<u64, u32>>> = Arc::default();
     let (begins, ends) = (Arc::clone(&begun), Arc::clone(&ended));
     let router = Router::new()
@@ -44,6 +46,13 @@ async fn every_trip_that_began_is_ended_once_though_there_was_no_room() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await });
+    (address, (begun, ended))
+}
+
+/// Three riders may be in flight, twenty begin a second, and the second step takes 400 ms: most of them find no room for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_trip_that_began_is_ended_once_though_there_was_no_room() {
+    let (address, (begun, ended)) = target().await;
     let home = Home::new();
     home.write(
         "target.yaml",
