@@ -41,6 +41,8 @@ pub(super) async fn run(
 ) {
     for moment in moments(plan) {
         tokio::time::sleep_until(clock.instant(zero.after(moment.at))).await;
+        // Before anybody acts: what a trigger does must not come before it.
+        let at = clock.now();
         // Two triggers on one group choose apart; the end of one is for those whom its begin chose.
         let seed = Dice::named(plan.seed, CHOICES, u64::from(moment.mark.0)).bits();
         match (moment.kind, moment.begins) {
@@ -48,7 +50,6 @@ pub(super) async fn run(
             (TriggerKind::Offline(some), false) => docks.order(some, Order::Online, seed),
             (TriggerKind::Shed(some), begins) => docks.order(some, Order::Shed(begins), seed),
             (of_hubs, true) => {
-                let now = clock.now();
                 hubs.order(of_hubs, seed);
                 if let TriggerKind::Disconnect(disconnect) = of_hubs
                     && let Some(readmission) = disconnect.readmit
@@ -58,7 +59,7 @@ pub(super) async fn run(
                         mark: moment.mark,
                         readmission,
                         door,
-                        from: now.after(disconnect.within),
+                        from: at.after(disconnect.within),
                         pauses: pauses.clone(),
                         clock,
                         sink: Arc::clone(sink),
@@ -73,7 +74,6 @@ pub(super) async fn run(
         } else {
             MarkPhase::End
         };
-        let at = clock.now();
         sink(Event::Mark(Mark {
             id: moment.mark,
             phase,

@@ -43,7 +43,7 @@ fn run(settings: &str, groups: &str, expect: &str) -> (i32, Value, String) {
 
 fn group(name: &str, command: &str, to: &str, more: &str) -> String {
     format!(
-        "  {name}: {{ command: {command}, to: h-{to}, arrivals: {{ even: [ 4/s for 2s ] }}, in_time: 30s, ttl: 40s{more} }}\n"
+        "  {name}: {{ command: {command}, to: h-{to}, arrivals: {{ even: [ 4/s for 2s, 0/s for 2s ] }}, in_time: 30s, ttl: 40s{more} }}\n"
     )
 }
 

@@ -32,7 +32,7 @@ async fn target() -> (SocketAddr, Trips) {
         .route(
             "/go",
             get(|| async {
-                tokio::time::sleep(Duration::from_millis(400)).await;
+                tokio::time::sleep(Duration::from_millis(900)).await;
                 StatusCode::OK
             }),
         )
@@ -49,7 +49,8 @@ async fn target() -> (SocketAddr, Trips) {
     (address, (begun, ended))
 }
 
-/// Three riders may be in flight, twenty begin a second, and the second step takes 400 ms: most of them find no room for it.
+/// Three riders may be in flight, three begin a second, and the second step takes 900 ms: by Erlang's formula every third finds no
+/// room for it, so that of eighteen at least one does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_trip_that_began_is_ended_once_though_there_was_no_room() {
     let (address, (begun, ended)) = target().await;
@@ -70,15 +71,14 @@ journeys:
         ),
     );
     let profile = "target: target.yaml
-duration: 3s
+duration: 6s
 drain: 10s
-riders: { people: { journey: ride, arrivals: { even: [ 20/s for 3s ] }, timeout: 5s, max_in_flight: 3 } }
+riders: { people: { journey: ride, arrivals: { poisson: [ 3/s for 6s ] }, timeout: 1s, max_in_flight: 3 } }
 expect: [ go success >= 1% ]
 ";
     let profile = home.write("profile.yaml", profile).display().to_string();
-    let finished = tokio::task::spawn_blocking(move || home.finish(&["run", &profile], LIMIT))
-        .await
-        .unwrap();
+    let run = move || (home.finish(&["run", &profile], LIMIT), home);
+    let (finished, _home) = tokio::task::spawn_blocking(run).await.unwrap();
     let result = finished.result();
     let operations = result["operations"].as_array().unwrap();
     let row = |name: &str| operations.iter().find(|row| row["name"] == name).unwrap();

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 const EXPERIMENT: &str = "about: Pause.
 faults:
   pause: { pause: { component: broker }, at: 12s, for: 2s }
-  drain: { run: { component: drained }, at: 60s, for: 2s }
+  emptied: { run: { component: drained }, at: 60s, for: 2s }
 ";
 
 /// The target of a bare broker with a process and a pair of programs.

@@ -6,12 +6,11 @@ use crate::support::service::{Mosquitto, mosquitto};
 use serde_json::Value;
 use std::process::{Child, Command, Stdio};
 
-fn target(home: &Home, broker: &Mosquitto, links: &str) -> String {
+fn target(home: &Home, broker: &Mosquitto, head: &str, links: &str) -> String {
     let target = format!(
         "about: A broker of the test's own.
 environment: test
-secrets: {{ proxy: {{ env: RUSHHOUR_TEST_TOKEN }} }}
-devices:
+{head}devices:
   hub:
     shards: {{ broker: \"mqtt://127.0.0.1:{}\" }}
     client_id: <serial>
@@ -46,7 +45,7 @@ fn notes(result: &Value) -> String {
 fn hubs_go_through_their_link_and_faults_on_it_hit_them_alone() {
     let Some(broker) = mosquitto() else { return };
     let home = Home::new();
-    let target = target(&home, &broker, "  hubs-to-broker: { device: hub }\n");
+    let target = target(&home, &broker, "", "  hubs-to-broker: { device: hub }\n");
     let profile = profile(
         &home,
         &target,
@@ -128,7 +127,8 @@ fn a_proxy_elsewhere_carries_a_link_and_asks_for_its_token() {
         "  front: {{ proxy: \"http://127.0.0.1:{api}\", token: <secret.proxy>, listen: \"127.0.0.1:{listen}\", to: \"127.0.0.1:{}\" }}\n",
         broker.port
     );
-    let target = target(&home, &broker, &link);
+    let secret = "secrets: { proxy: { env: RUSHHOUR_TEST_TOKEN } }\n";
+    let target = target(&home, &broker, secret, &link);
     let profile = profile(&home, &target, 12, "");
     let faults = "about: Late.
 faults:

@@ -161,7 +161,8 @@ impl Finished {
             .run
             .as_ref()
             .unwrap_or_else(|| panic!("no run folder: {self:?}"));
-        let text = fs::read_to_string(run.join("result.json")).expect("result.json is there");
+        let text = fs::read_to_string(run.join("result.json"))
+            .unwrap_or_else(|error| panic!("result.json: {error}: {self:?}"));
         serde_json::from_str(&text).expect("result.json is JSON")
     }
 
@@ -183,7 +184,8 @@ fn newest_run(runs: &Path) -> Option<PathBuf> {
         .flatten()
         .map(|entry| entry.path())
         .filter(|path| path.is_dir())
-        .max()
+        // Two runs of one second differ in their names by chance only.
+        .max_by_key(|path| fs::metadata(path).and_then(|data| data.modified()).ok())
 }
 
 /// Waits until `holds` gives something, and gives it; fails after `limit`.
