@@ -239,17 +239,28 @@ impl<'a> Look<'a> {
         )?;
         let band = Band::around(baseline, rows.kind, values);
         let judged = Judged::new(rows, &band, quiet);
-        // A mark's effect starts while it acts or within the sustain time after it; what starts later is something else.
-        let latest = self
-            .end
-            .map_or(self.horizon, |end| (end + self.sustain).min(self.horizon));
-        let onset = judged.onset(self.begin..latest, self.horizon);
+        let onset = judged.onset(self.onsets(), self.horizon);
         Some(Watched {
             rows,
             band,
             judged,
             onset,
         })
+    }
+
+    /// A mark's effect starts while it acts or within the sustain time after it; what starts later is something else.
+    fn onsets(&self) -> Range<usize> {
+        let latest = self.end.map_or(self.horizon, |end| end + self.sustain);
+        self.begin..latest.min(self.horizon)
+    }
+
+    /// Whether the next seconds may show that an effect has begun.
+    fn may_begin(&self, watched: &[Watched<'_>]) -> bool {
+        let is_open = self.observation.ending == Ending::Running && !self.cut_by_mark;
+        is_open
+            && watched
+                .iter()
+                .any(|signal| signal.judged.may_begin(self.onsets(), self.horizon))
     }
 
     fn outcome(
@@ -296,6 +307,9 @@ impl<'a> Look<'a> {
         let mut blind = None;
         for row in self.complete(from) {
             match together(watched, row..row + self.sustain) {
+                (Holds::Yes, _) if onset.is_none() && self.may_begin(watched) => {
+                    return (RecoveryOutcome::Undecided, None);
+                }
                 (Holds::Yes, _) => return (self.recovered(mark, removal, onset, row), Some(row)),
                 (Holds::Unknown, name) => blind = blind.or(name.map(|name| (name, row))),
                 (Holds::No, _) => {}

@@ -61,7 +61,11 @@ fn backlog(look: &Look<'_>, signal: &Watched<'_>) -> Option<Backlog> {
         baseline: signal.stock_baseline(),
         peak,
         peak_at: look.offset_of(peak_row),
-        turned: turned(look, signal).map(|row| look.offset_of(row)),
+        turned: turned(look, signal, peak_row)
+            .filter(|turned| recovered.is_none_or(|gone| *turned <= gone))
+            // What is gone has turned, at its peak at the earliest.
+            .or(recovered.map(|_| peak_row))
+            .map(|row| look.offset_of(row)),
         drained,
         drain_us: drained
             .zip(look.removal)
@@ -77,9 +81,9 @@ fn stock_name(signal: &str, kind: SignalKind) -> String {
     }
 }
 
-/// The first row from which on the stock is lower a window later, and so from every row of two windows: for the notes' 30 and 60 s
-/// where the sustain time is long enough, and shorter in shorter runs.
-fn turned(look: &Look<'_>, signal: &Watched<'_>) -> Option<usize> {
+/// The first row, from that of the peak on, from which the stock is lower a window later, and so from every row of two windows: for
+/// the notes' 30 and 60 s where the sustain time is long enough, and shorter in shorter runs.
+fn turned(look: &Look<'_>, signal: &Watched<'_>, peak_row: usize) -> Option<usize> {
     let window = (look.sustain / 2).clamp(SHORTEST_TURN_WINDOW, LONGEST_TURN_WINDOW);
     let last = look.horizon.checked_sub(window)?;
     let falls = |row: usize| {
@@ -87,7 +91,7 @@ fn turned(look: &Look<'_>, signal: &Watched<'_>) -> Option<usize> {
         let later = signal.stock(row + window)?;
         Some(later < now || signal.is_healthy(row))
     };
-    (look.begin.max(signal.onset?)..last).find(|row| {
+    (peak_row.max(signal.onset?)..last).find(|row| {
         let until = (row + 2 * window).min(last);
         !signal.is_healthy(*row)
             && (*row..until).all(|row| falls(row).unwrap_or(true))

@@ -119,6 +119,17 @@ impl Judged {
         })
     }
 
+    /// Whether seconds from `horizon` on may still make one of `rows` an onset.
+    pub(super) fn may_begin(&self, rows: Range<usize>, horizon: usize) -> bool {
+        let horizon = horizon.min(self.outside.len());
+        let open = rows.start.max((horizon + 1).saturating_sub(ONSET_SECONDS));
+        (open..rows.end.min(horizon)).any(|row| {
+            let seen = &self.outside[row..horizon];
+            let to_come = ONSET_SECONDS - seen.len();
+            seen[0] && seen.iter().filter(|outside| **outside).count() + to_come >= ONSET_BAD
+        })
+    }
+
     /// Whether the signal stays in its band over `rows`.
     pub(super) fn holds(&self, rows: Range<usize>) -> Holds {
         let length = rows.len();

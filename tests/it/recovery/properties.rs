@@ -70,6 +70,39 @@ fn bad_in(rows: &[Option<f64>], from: usize) -> usize {
         .count()
 }
 
+/// The same answer; what was divided may differ in its last digits.
+fn same(one: &RecoveryOutcome, other: &RecoveryOutcome) -> bool {
+    match (one, other) {
+        (
+            RecoveryOutcome::Metastable {
+                within_us,
+                signal,
+                goodput,
+            },
+            RecoveryOutcome::Metastable {
+                within_us: within,
+                signal: name,
+                goodput: share,
+            },
+        ) => (within_us, signal) == (within, name) && (goodput - share).abs() < 1e-9,
+        (
+            RecoveryOutcome::Recovering {
+                within_us,
+                eta_us,
+                stock,
+            },
+            RecoveryOutcome::Recovering {
+                within_us: within,
+                eta_us: eta,
+                stock: name,
+            },
+        ) => {
+            (within_us, stock) == (within, name) && eta_us.abs_diff(*eta) <= 1 + eta_us / 1_000_000
+        }
+        _ => one == other,
+    }
+}
+
 proptest! {
     /// A recovery lies at or after the removal and the onset, holds for the sustain time, and no earlier second would have done.
     #[test]
@@ -121,7 +154,7 @@ proptest! {
         let plain = scene(&rows, 60, 70);
         let mut other = plain.clone();
         other.observation.signals = plain.observation.signals.iter().map(|rows| scaled(rows, by)).collect();
-        prop_assert_eq!(plain.outcome(), other.outcome());
+        prop_assert!(same(&plain.outcome(), &other.outcome()), "{:?}, {:?}", plain.outcome(), other.outcome());
     }
 
     /// Any columns, marks and lengths give one answer a mark, and never break the analysis.
