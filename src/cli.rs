@@ -35,7 +35,7 @@ enum Command {
         #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=1000))]
         repeat: Option<u32>,
     },
-    /// Read the same files as `run` and print the plan; nothing is contacted.
+    /// Read the same files as `run`, print the plan, and look up what its faults would touch; nothing is changed.
     #[command(mut_arg("profile", |profile| profile.required(false).default_value(run::NO_PROFILE)))]
     Check {
         #[command(flatten)]

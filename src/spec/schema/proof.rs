@@ -360,7 +360,7 @@ fn every_good_file_fits_its_schema() {
         .filter(|file| file.parent() != Some(&here("tests/it/bad")));
     let mut seen = 0;
     for file in good {
-        let document = document(&file).expect("a good file can be read");
+        let document = document(&file).unwrap_or_else(|| panic!("{} can be read", file.display()));
         assert!(
             fits(&document, &parsed(kind_of(&file))),
             "{}",
